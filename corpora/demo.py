@@ -13,7 +13,7 @@ import tomllib
 from pathlib import Path
 
 from localmed import config
-from localmed.cli.common import echo, work_shown
+from localmed.cli.common import echo, show_progress
 from localmed.cli.speaking import words
 from localmed.process import environment
 from localmed.site.session import Session, local_caller
@@ -39,7 +39,7 @@ def localmed(data: Path, *arguments: str, capture: bool = False) -> str:
 def fill(data: Path) -> None:
     """Import every collection of the starter corpus."""
     settings = config.load(data)
-    with Site(settings) as site, work_shown(True) as hooks:
+    with Site(settings) as site, show_progress(True) as hooks:
         echo(words(import_starter(Session(site, local_caller(settings)), hooks)))
 
 

@@ -24,7 +24,7 @@ from typing import Any
 from corpora import demo
 from localmed import config
 from localmed.answering.check import cited
-from localmed.cli.ask import show
+from localmed.cli.ask import print_text
 from localmed.cli.common import echo, echo_wrapped
 from localmed.cli.search import show_finding
 from localmed.domain import Answer, Origin, SearchFilter
@@ -144,7 +144,7 @@ def ask(session: Session, question: str, name: str) -> None:
         markers = dict.fromkeys(citation.marker for citation in one.citations)
         echo_wrapped(f"{one.text} {''.join(f'[{marker}]' for marker in markers)}", "  ~ ", "    ")
     sources = cited(answer.statements, answer.evidence)
-    show(replace_fields(answer, receipts=None, evidence=sources))  # the sections stand above
+    print_text(replace_fields(answer, receipts=None, evidence=sources))  # the sections stand above
 
 
 def main(folder: Path) -> None:

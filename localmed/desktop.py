@@ -1,8 +1,8 @@
-"""``localmed desktop``: the pages in a window of their own, else in the system's browser; starts a server if none runs.
+"""``localmed desktop``: the pages in a native window, else in the system's browser; starts a server if needed.
 
-The window is a bare one (pywebview, an extra) on the loopback address: no interface between page and Python, so that
-the policy of the pages holds in it as it does in a browser. One window a data folder: a second call says that one is
-open and ends. Its size and place are remembered in ``<data>/desktop.json``.
+The window (pywebview, an extra) opens the loopback address without an interface between page and Python, so that the
+pages' policy holds as in a browser. There is one window for each data folder; a second call reports it and ends. Size
+and position are stored in ``<data>/desktop.json``.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Frame:
     y: int | None = None
 
 
-def remembered(data: Path) -> Frame:
-    """The frame of the last window; the usual one where none is remembered or what is there makes no sense."""
+def last_frame(data: Path) -> Frame:
+    """The frame of the last window; the default where none is stored or it is invalid."""
     with suppress(OSError, ValueError, TypeError):
         frame = Frame(**json.loads(files.first_bytes(data / STATE, 10_000)))
         sides_fit = all(SMALLEST <= side <= LARGEST for side in (frame.width, frame.height))
@@ -51,14 +51,14 @@ def remembered(data: Path) -> Frame:
 
 
 def remember(data: Path, frame: Frame) -> None:
-    """Keep ``frame`` for the next window; a folder that may not be written to keeps none."""
+    """Store ``frame`` for the next window; does nothing where the folder is read-only."""
     with suppress(OSError):
         files.replace(data / STATE, json.dumps(asdict(frame)).encode())
 
 
 @contextmanager
-def single(data: Path) -> Iterator[None]:
-    """Hold the place of the one window of ``data``; raise ``Busy`` where there is one already."""
+def single_window(data: Path) -> Iterator[None]:
+    """Lock the data folder for one window; raise ``Busy`` if one is open."""
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (data / LOCK).open("a") as lock:
         if not files.lock(lock):
@@ -66,8 +66,8 @@ def single(data: Path) -> Iterator[None]:
         yield
 
 
-def answers(url: str) -> bool:
-    """Whether a localmed answers at ``url``, which is on this machine."""
+def is_running(url: str) -> bool:
+    """Whether localmed responds at ``url``, an address of this machine."""
     try:
         with urllib.request.urlopen(f"{url}login", timeout=2) as reply:  # noqa: S310  (a loopback address of ours)
             return b"localmed" in reply.read(100_000)
@@ -77,16 +77,16 @@ def answers(url: str) -> bool:
 
 @contextmanager
 def server(data: Path, port: int) -> Iterator[str]:
-    """The address of a server of ``data``: one that runs already, else one of this window's, which ends with it."""
+    """The address of a server of ``data``: a running one, else a new one that ends with the block."""
     url = f"http://127.0.0.1:{port}/"
-    if answers(url):
+    if is_running(url):
         yield url
         return
     command = (*children.command("localmed"), "--data", str(data), "serve", "--port", str(port))
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + START_SECONDS
-        while not answers(url):
+        while not is_running(url):
             if process.poll() is not None or time.monotonic() > deadline:
                 raise ModelError("desktop.no_server", port=port)
             time.sleep(0.2)
@@ -98,18 +98,18 @@ def server(data: Path, port: int) -> Iterator[str]:
 
 
 def has_window() -> bool:
-    """Whether windows of our own can be made (the extra ``desktop``)."""
+    """Whether the extra ``desktop`` is installed."""
     return find_spec("webview") is not None
 
 
 def show(data: Path, url: str) -> None:
     """Show ``url`` in a window until it is closed.
 
-    Text can be selected: without, pywebview writes a style into each page, which the pages' Trusted Types refuse.
+    ``text_select``: without it pywebview adds a style to each page, which the pages' Trusted Types refuse.
     """
     import webview
 
-    frame = remembered(data)
+    frame = last_frame(data)
     window: Any = webview.create_window("localmed", url, text_select=True, zoomable=True, **asdict(frame))
     window.events.closing += lambda: remember(data, Frame(window.width, window.height, window.x, window.y))
     webview.start(private_mode=True)  # no cookie and no cache stays behind

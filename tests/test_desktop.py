@@ -19,26 +19,26 @@ from tests.words import phrase
 
 
 def test_the_frame_is_remembered(tmp_path: Path) -> None:
-    assert desktop.remembered(tmp_path) == Frame()
+    assert desktop.last_frame(tmp_path) == Frame()
     desktop.remember(tmp_path, Frame(900, 700, 10, 20))
-    assert desktop.remembered(tmp_path) == Frame(900, 700, 10, 20)
+    assert desktop.last_frame(tmp_path) == Frame(900, 700, 10, 20)
 
 
 @pytest.mark.parametrize("content", ["", "{", '{"width": 1}', '{"width": "x"}', '{"height": 99999}', '{"z": 1}', "[]"])
 def test_a_frame_that_makes_no_sense_is_not_taken(tmp_path: Path, content: str) -> None:
     (tmp_path / desktop.STATE).write_text(content)
-    assert desktop.remembered(tmp_path) == Frame()
+    assert desktop.last_frame(tmp_path) == Frame()
 
 
 def test_there_is_one_window(tmp_path: Path) -> None:
-    with desktop.single(tmp_path), pytest.raises(Busy), desktop.single(tmp_path):
+    with desktop.single_window(tmp_path), pytest.raises(Busy), desktop.single_window(tmp_path):
         pass
-    with desktop.single(tmp_path):
+    with desktop.single_window(tmp_path):
         pass
 
 
 def test_nothing_answers_where_nothing_listens() -> None:
-    assert not desktop.answers("http://127.0.0.1:9/")
+    assert not desktop.is_running("http://127.0.0.1:9/")
 
 
 @pytest.mark.slow
@@ -59,11 +59,11 @@ def test_without_a_window_of_its_own_the_systems_browser_is_led_to_a_server(tmp_
             time.sleep(0.1)
         url = f"http://127.0.0.1:{port}/"
         assert led.read_text().strip() == url
-        assert desktop.answers(url)
+        assert desktop.is_running(url)
         second = subprocess.run(command, capture_output=True, timeout=300, env=environment(), check=False)
         assert second.returncode == 4
         assert phrase("desktop.open") in second.stderr.decode()
     finally:
         os.kill(opened.pid, signal.SIGINT)
         opened.communicate(timeout=300)
-    assert not desktop.answers(url)
+    assert not desktop.is_running(url)

@@ -37,12 +37,11 @@ def listing(session: Session) -> None:
 def password(session: Session, user: str) -> None:
     """Set a new password for the local account USER (typed, or the first line of standard input)."""
     accounts.account(session.data, user)  # before anything is typed
-    accounts.set_password(session, user, _typed())
+    accounts.set_password(session, user, _read_password())
     say("account.changed", user=user)
 
 
-def _typed() -> str:
-    """A password, typed twice at a terminal."""
+def _read_password() -> str:
     if not sys.stdin.isatty():
         return standard_input().decode("utf-8", "replace").partition("\n")[0].removesuffix("\r")
     first, again = (click.prompt(text(code), hide_input=True) for code in ("web.account.fresh", "web.start.again"))

@@ -1,8 +1,4 @@
-"""Questions and what else is read by a workflow: ``localmed ask, plan, ebm, explain, departments, verify, replay``.
-
-Each runs the same way: in which profile, the steps shown, a recording kept, the answer as text or JSON. An answer is
-printed from the view of ``presentation``, line by line.
-"""
+"""Workflows as commands: ``localmed ask, plan, ebm, explain, departments, verify, replay``."""
 
 from __future__ import annotations
 
@@ -17,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli.common import echo, echo_wrapped, in_session, opened, print_json, settings_of, steps_shown
+from localmed.cli.common import echo, echo_wrapped, in_session, open_session, print_json, settings_of, show_steps
 from localmed.cli.later import history, lookups, orders
 from localmed.cli.options import (
     FILE,
@@ -51,8 +47,8 @@ if TYPE_CHECKING:
     from localmed.site.session import Session
 
 
-def show(answer: Answer) -> None:
-    """Print an answer: label, possible conflicts, sentences with their markers, parts, notes, sources, purpose."""
+def print_text(answer: Answer) -> None:
+    """Print an answer from its view: headline, conflicts, statements with markers, parts, notes, sources, purpose."""
     shown = view(answer)
     for line in filter(None, (shown.banner, shown.headline)):
         echo_wrapped(line, bold=True)
@@ -90,7 +86,6 @@ def show(answer: Answer) -> None:
 
 
 def _show_part(part: PartView, language: str) -> None:
-    """A part under its title: its rows, then its sentences."""
     echo()
     echo_wrapped(part.title, bold=True)
     for row in part.rows:
@@ -101,7 +96,6 @@ def _show_part(part: PartView, language: str) -> None:
 
 
 def _show_statements(statements: Sequence[StatementView]) -> None:
-    """One a line, under it what its check came to where that is shown."""
     for statement in statements:
         if statement.heading:
             echo_wrapped(statement.heading, bold=True)
@@ -126,7 +120,7 @@ def _show_source(source: SourceView, language: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What ``workflow_options`` were given."""
+    """The values of ``workflow_options``."""
 
     trace: bool = False
     record: Path | None = None
@@ -135,7 +129,7 @@ class Options:
 
 
 def workflow_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The options of every workflow, which the command gets as one: ``options``."""
+    """The options of every workflow; the command receives ``options``."""
 
     @click.option("--profile", type=click.Choice(["starter", "workstation"]), help="Overrides the settings.")
     @click.option("--record", type=FILE, metavar="FILE", help="Write a recording for `localmed replay`; it contains "
@@ -151,15 +145,15 @@ def workflow_options(command: Callable[..., None]) -> Callable[..., None]:
     return gathered
 
 
-def run(ctx: click.Context, workflow: Callable[[Session, Hooks], Answer], options: Options) -> Answer:
-    """The answer of ``workflow``; its recording is written before anything is shown."""
+def run_workflow(ctx: click.Context, workflow: Callable[[Session, Hooks], Answer], options: Options) -> Answer:
+    """Run ``workflow``; its recording is written before anything is shown."""
     from localmed.workflows.recording import Recording
 
     record = options.record
     if record:
         files.new_name(record)
     recording = Recording() if record else None
-    with opened(ctx, options.profile) as session, steps_shown(session.caller.language, options.as_json) as hooks:
+    with open_session(ctx, options.profile) as session, show_steps(session.caller.language, options.as_json) as hooks:
         answer = workflow(session, replace(hooks, recorder=recording))
     if record and recording:
         files.write_new(record, recording.finish(answer).encode())
@@ -168,16 +162,16 @@ def run(ctx: click.Context, workflow: Callable[[Session, Hooks], Answer], option
     return answer
 
 
-def give(answer: Answer, as_json: bool) -> None:
-    """Print ``answer``, for people or for scripts."""
+def print_answer(answer: Answer, as_json: bool) -> None:
+    """Print ``answer`` as text or JSON."""
     if as_json:
         print_json(answer_json(answer, answer.language))
     else:
-        show(answer)
+        print_text(answer)
 
 
 def show_trace(answer: Answer) -> None:
-    """The steps on standard error: names, counts and ids."""
+    """Print the steps on standard error: names, counts and ids."""
     for step in answer.trace:
         detail = joined((f"{name} {value}" for name, value in step.detail), answer.language)
         echo(f"  {step.seconds * 1000:7.1f} ms  {step.name}: {detail}", err=True)
@@ -212,11 +206,11 @@ def ask(
     def work(session: Session, hooks: Hooks) -> Answer:
         return session.ask(question, limits, preset, earlier, hooks, check, thorough, left_out)
 
-    give(run(ctx, work, options), options.as_json)
+    print_answer(run_workflow(ctx, work, options), options.as_json)
 
 
 def _conversation(ctx: click.Context, question: str, earlier: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """QUESTION and those before it, of which standard input may hold several."""
+    """QUESTION and the questions before it; standard input may hold several."""
     if "-" not in earlier:
         return question, earlier
     both = STDIN in ctx.meta  # QUESTION was read from it
@@ -240,8 +234,8 @@ def plan(ctx: click.Context, /, question: str, strategy: str, options: Options, 
     Without a language model the question goes to every source as it is. QUESTION - reads standard input.
     """
     limits = search_filter(**filters)
-    answer = run(ctx, lambda session, hooks: session.plan_sources(question, limits, strategy, hooks), options)
-    give(answer, options.as_json)
+    answer = run_workflow(ctx, lambda session, hooks: session.plan_sources(question, limits, strategy, hooks), options)
+    print_answer(answer, options.as_json)
 
 
 @click.command("ebm")
@@ -265,12 +259,12 @@ def ebm(
         raise UsageError("record.recording")
     known = read_record(patient) if patient else None
     limits = search_filter(**filters)
-    answer = run(ctx, lambda session, hooks: session.ebm(question, limits, known, pico, hooks), options)
-    give(answer, options.as_json)
+    answer = run_workflow(ctx, lambda session, hooks: session.ebm(question, limits, known, pico, hooks), options)
+    print_answer(answer, options.as_json)
 
 
 def read_record(name: str | Path) -> PatientRecord:
-    """The record in the file ``name``, or on standard input ("-"); raise ``InputError`` for what is none."""
+    """The record in the file ``name``, or on standard input ("-"); raise ``InputError`` if it is invalid."""
     from localmed.ingest import records
 
     return records.read(bytes_of(name, records.RECORD_BYTES))
@@ -308,8 +302,8 @@ def explain(
     if leaflet:
         files.new_name(leaflet)
     task = ExplainInput(text, known, questions, released_by)
-    answer = run(ctx, lambda session, hooks: session.explain(task, SearchFilter(), hooks), options)
-    if keep:  # beside the library; the name tells the day and nothing of the patient
+    answer = run_workflow(ctx, lambda session, hooks: session.explain(task, SearchFilter(), hooks), options)
+    if keep:  # the file name has the date and nothing of the patient
         name = f"explain-{datetime.now(UTC):%Y%m%d}-{secrets.token_hex(4)}.json"
         file = lookups.kept_folder(settings_of(ctx).data) / name
         files.write_new(file, json.dumps(answer_json(answer), ensure_ascii=False, indent=2).encode())
@@ -318,7 +312,7 @@ def explain(
         orders.require_clear(answer, lines_checked)
         files.write_new(leaflet, leaflet_page(answer, date.today().isoformat()).encode())
         say("explain.leaflet_written", file=str(leaflet), err=True)
-    give(answer, options.as_json)
+    print_answer(answer, options.as_json)
 
 
 @click.command("departments")
@@ -331,7 +325,9 @@ def departments(ctx: click.Context, /, question: str, options: Options) -> None:
     Warning signs lead to the Emergency Department first. This is not a diagnosis. Give the complaint in the patient's
     own words; - reads standard input, which keeps it out of the shell history.
     """
-    give(run(ctx, lambda session, hooks: session.departments(question, hooks), options), options.as_json)
+    print_answer(
+        run_workflow(ctx, lambda session, hooks: session.departments(question, hooks), options), options.as_json
+    )
 
 
 @click.command("verify")
@@ -350,7 +346,7 @@ def verify(ctx: click.Context, /, file: str, question: str, options: Options) ->
 
     data = bytes_of(file, answer_file.TEXT_BYTES)
     submitted = answer_file.read(data, question)
-    give(run(ctx, lambda session, hooks: session.verify(submitted, hooks), options), options.as_json)
+    print_answer(run_workflow(ctx, lambda session, hooks: session.verify(submitted, hooks), options), options.as_json)
 
 
 @click.command("replay")
@@ -370,10 +366,10 @@ def replay(session: Session, file: Path, trace: bool, as_json: bool) -> None:
     except UnicodeDecodeError:
         raise InputError("recording.none") from None
     answer, same = session.replay(text)
-    if not same:  # it is not shown: somebody may have altered what a source or a model said in it
+    if not same:  # not shown: the recorded texts may have been altered
         raise InputError("replay.differs")
     answer = history.with_withdrawals(session, answer)
-    give(answer, as_json)
+    print_answer(answer, as_json)
     if trace:
         show_trace(answer)
     echo(words(message("recording.same"), answer.language), err=True)

@@ -30,9 +30,8 @@ HEAD_BYTES = 1_000  # a head has some 130
 def command() -> None:
     """Check and export the audit log, print its head, erase a person from it.
 
-    The key lies in audit.key of the data folder, or in the file that $LOCALMED_AUDIT_KEY names, which can belong to an
-    account of its own. Keep the head on another machine: it shows whether the end of
-    the log was cut off.
+    The key is in audit.key of the data folder, or in the file that $LOCALMED_AUDIT_KEY names, which can belong to a
+    separate account. Keep the head on another machine: it shows whether the end of the log was cut off.
     """
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from localmed.cli.common import echo, in_session, moment, print_json, print_rows, settings_of, work_shown
-from localmed.cli.import_files import ended_as_by_ctrl_c
+from localmed.cli.common import echo, in_session, moment, print_json, print_rows, settings_of, show_progress
+from localmed.cli.import_files import sigterm_as_interrupt
 from localmed.cli.later import backup, check, repair, restore
 from localmed.cli.options import FOLDER, json_option, yes_option
 from localmed.cli.speaking import confirm, say
@@ -37,7 +37,7 @@ def command(session: Session, folder: Path | None = None, as_json: bool = False)
     encrypted: keep them on an encrypted disk. Restore with: localmed restore FOLDER. Exit code 5: the backup was made,
     but an original in the data folder is damaged or missing.
     """
-    with ended_as_by_ctrl_c(), work_shown(not as_json) as hooks:
+    with sigterm_as_interrupt(), show_progress(not as_json) as hooks:
         made = backup.make(session, _folder(folder, session.settings), hooks)
     if as_json:
         print_json({"name": made.name, "generation": made.generation, "audit": made.audit, "bytes": made.bytes,
@@ -109,7 +109,7 @@ def restore_command(ctx: click.Context, folder: Path, name: str, replace: bool, 
     if not name and (folder / backup.MANIFEST).is_file():
         folder, name = folder.parent, folder.name
     confirm("restore.confirm", yes or not replace, data=str(data))
-    with ended_as_by_ctrl_c(), work_shown(True) as hooks:
+    with sigterm_as_interrupt(), show_progress(True) as hooks:
         restored = restore.restore(folder, data, name, replace, hooks)
     say("restore.done", name=restored.backup.name, data=str(data), generation=restored.backup.generation)
     if restored.kept_log:
@@ -120,7 +120,7 @@ def restore_command(ctx: click.Context, folder: Path, name: str, replace: bool, 
         say("restore.beside", folder=restored.beside)
 
 
-ROUNDS = 4  # what the backups hold first; some damage shows only once the link is there again
+ROUNDS = 4  # files from backups come first; some damage shows only after the link is repaired
 
 
 @click.command("repair")
@@ -134,12 +134,12 @@ def repair_command(session: Session, yes: bool) -> None:
     audit log.
     """
     session.may_change()
-    rounds = sum(1 for _ in takewhile(bool, (_put_right(session, yes) for _ in range(ROUNDS))))
+    rounds = sum(1 for _ in takewhile(bool, (_repair_once(session, yes) for _ in range(ROUNDS))))
     say("generation.repair_done" if rounds else "generation.repair_nothing")
 
 
-def _put_right(session: Session, yes: bool) -> bool:
-    """Show what would be done, ask and do it; return whether there was anything."""
+def _repair_once(session: Session, yes: bool) -> bool:
+    """Show the planned repair, ask and do it; return whether anything needed repair."""
     if damaged := check.mendable(session):
         say("backup.holds", count=len(damaged), names=tuple(one.name for one in damaged))
         confirm("generation.repair_confirm", yes)
@@ -153,7 +153,7 @@ def _put_right(session: Session, yes: bool) -> bool:
         return False
     confirm("generation.repair_confirm", yes)
     if step:
-        with work_shown(True) as hooks:
+        with show_progress(True) as hooks:
             repair.repair(session, step, hooks)
     for record in records:
         record.do(session)

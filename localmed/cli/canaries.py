@@ -1,4 +1,4 @@
-"""``localmed canaries``, and ``calibrate``: the limits of closeness that a site's own questions give."""
+"""``localmed canaries``, and ``calibrate``: limits of closeness from a site's own questions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from localmed.cli.common import echo, in_session, print_json, print_rows, print_table, work_shown
+from localmed.cli.common import echo, in_session, print_json, print_rows, print_table, show_progress
 from localmed.cli.later import canary_gate
 from localmed.cli.options import json_option
 from localmed.cli.speaking import columns, joined, say, text
@@ -82,7 +82,7 @@ def calibrate(session: Session, file: Path, as_json: bool) -> None:
     """
     asked = questions(file)
     scores: dict[bool, list[float]] = {True: [], False: []}
-    with work_shown(not as_json) as hooks:
+    with show_progress(not as_json) as hooks:
         for number, (question, answered) in enumerate(asked, 1):
             found = session.find(question, SearchFilter(), session.settings.search.sentences, 1).found
             if found.near is not None:
@@ -100,10 +100,7 @@ def calibrate(session: Session, file: Path, as_json: bool) -> None:
 
 
 def questions(file: Path) -> list[tuple[str, bool]]:
-    """The questions of ``file``, and whether the library answers each.
-
-    Raise ``InputError`` for what is no such file.
-    """
+    """The questions of ``file``, and whether the library answers each; raise ``InputError`` for another format."""
     try:
         rows = list(csv.DictReader(io.StringIO(contents(file).decode("utf-8-sig"), newline=""), strict=True))
     except (UnicodeDecodeError, csv.Error):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli.common import in_session, print_json, print_rows, work_shown
-from localmed.cli.import_files import all_refused, give, plain, tell
+from localmed.cli.common import in_session, print_json, print_rows, show_progress
+from localmed.cli.import_files import all_refused, print_report, print_report_text, report_json
 from localmed.cli.later import changes, importing, lookups
 from localmed.cli.options import json_option, yes_option
 from localmed.cli.speaking import confirm, error_json, error_line, joined, say, tell_generation, text
@@ -170,17 +170,17 @@ def update(session: Session, name: str | None, everything: bool, retry: bool, as
     if bool(name) == everything:
         raise UsageError("collections.none_named")
     if name:
-        with work_shown(not as_json) as hooks:
+        with show_progress(not as_json) as hooks:
             report = importing.update(session, name, retry, hooks)
-        return give(report, as_json)
+        return print_report(report, as_json)
     return _update_all(session, retry, as_json)
 
 
 def _update_all(session: Session, retry: bool, as_json: bool) -> int:
-    """Update every collection that has files, in one generation; one that fails is told and stops no others."""
+    """Update every collection with source files, in one generation; one that fails does not stop the others."""
     results: list[dict[str, Any]] = []
     code = 0
-    with work_shown(not as_json) as hooks:
+    with show_progress(not as_json) as hooks:
         outcomes = importing.update_all(session, retry, hooks)
     for name, outcome in outcomes.items():
         if isinstance(outcome, LocalmedError):
@@ -188,9 +188,9 @@ def _update_all(session: Session, retry: bool, as_json: bool) -> int:
             results.append({"collection": name, "error": error_json(outcome)})
             code = code or outcome.exit_code
             continue
-        results.append(plain(outcome))
+        results.append(report_json(outcome))
         if not as_json:
-            tell(outcome)
+            print_report_text(outcome)
         code = code or all_refused(outcome)
     if as_json:
         print_json(results)

@@ -1,4 +1,4 @@
-"""What the commands share: the session, options, JSON, tables and progress."""
+"""Shared by the commands: session, JSON, tables, line breaking and progress."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     from localmed.config import Settings
     from localmed.site.session import Session
 
-FIRST_LINE, NEXT_LINE = 2.0, 30.0  # seconds of work until a line tells how far it is, where there is no terminal
+FIRST_LINE, NEXT_LINE = 2.0, 30.0  # seconds until a progress line without a terminal
 WIDEST = 100  # columns; longer lines are hard to read
-READABLE = 20  # columns of text that is broken into lines; with less, words are cut
+READABLE = 20  # least columns of wrapped text; in fewer columns words are cut
 _TWO_COLUMNS = frozenset("WF")  # East Asian width: wide and full-width characters
-# What a line is not broken within: a word with the punctuation and blanks after it, a Chinese character likewise.
+# Lines break between these: a word or a Chinese character, each with the punctuation and blanks after it.
 _PIECES = re.compile(r"[⺀-\U0002ffff][，。、；：？！）」』》”’]*\s*|[^\s⺀-\U0002ffff]+[，。、；：？！）」』》”’]*\s*")
 
 
 def settings_of(ctx: click.Context) -> Settings:
-    """The settings, for a reader of the groups that the data folder's settings, else its rights, give.
+    """The settings, for a reader of the groups granted by the data folder's settings, else by its file rights.
 
-    ``$LOCALMED_CONFIG`` and ``--as-group`` narrow these and never widen them.
+    ``$LOCALMED_CONFIG`` and ``--as-group`` narrow the groups and never widen them.
     """
     from localmed import config
     from localmed.site.session import for_reader
@@ -51,10 +51,10 @@ def settings_of(ctx: click.Context) -> Settings:
 
 
 @contextmanager
-def opened(ctx: click.Context, profile: str | None = None, reranker: str | None = None) -> Iterator[Session]:
-    """A session of whoever runs the command, at the data folder given to ``localmed``.
+def open_session(ctx: click.Context, profile: str | None = None, reranker: str | None = None) -> Iterator[Session]:
+    """A session of the operating system's account at the data folder of ``--data``.
 
-    ``profile`` and ``reranker`` take the place of those of the settings.
+    ``profile`` and ``reranker`` override the settings. Alerts and missing audit entries are printed at the end.
     """
     from localmed.site import alerts
     from localmed.site.session import Session, local_caller
@@ -76,16 +76,16 @@ def opened(ctx: click.Context, profile: str | None = None, reranker: str | None 
 
 
 def in_session(command: Callable[..., int | None]) -> Callable[..., None]:
-    """``command`` gets a session in the place of click's context; a number that it returns is the exit code.
+    """Pass a session instead of click's context to ``command``; a returned number is the exit code.
 
-    What a group does by itself it does not do where one of its commands is called.
+    A group's own action is skipped where one of its commands is called.
     """
 
     @click.pass_context
     @wraps(command)
     def run(ctx: click.Context, /, *positional: Any, **options: Any) -> None:
         if ctx.invoked_subcommand is None:
-            with opened(ctx) as session:
+            with open_session(ctx) as session:
                 code = command(session, *positional, **options)
             if code:
                 ctx.exit(code)
@@ -94,7 +94,7 @@ def in_session(command: Callable[..., int | None]) -> Callable[..., None]:
 
 
 def print_json(value: Any) -> None:
-    """Print a value (dataclasses and lists of them included) as JSON; what a terminal would obey is escaped."""
+    """Print a value as JSON; control sequences are escaped."""
     click.echo(escaped(json.dumps(plain(value), ensure_ascii=False, indent=2)))
 
 
@@ -107,7 +107,7 @@ def print_rows(as_json: bool, value: Any, title: str, names: Sequence[str], rows
 
 
 def plain(value: Any) -> Any:
-    """``value`` as JSON has it: dataclasses as objects, messages with their words."""
+    """``value`` as JSON data: dataclasses as objects, messages with code and words."""
     if isinstance(value, Message):
         return speaking.as_json(value)
     if is_dataclass(value) and not isinstance(value, type):
@@ -120,20 +120,20 @@ def plain(value: Any) -> Any:
 def echo(
     text: object = "", *, err: bool = False, nl: bool = True, bold: bool = False, colour: str | None = None
 ) -> None:
-    """Print ``text`` without anything that a terminal would obey: the one way in which commands print."""
+    """Print ``text`` without control sequences. Commands print by this function only."""
     line = neutral(str(text))
     click.echo(click.style(line, bold=bold or None, fg=colour) if bold or colour else line, err=err, nl=nl)
 
 
 def echo_wrapped(text: str, indent: str = "", hanging: str = "", bold: bool = False) -> None:
-    """Print ``text`` broken to the terminal's width, ``hanging`` before every line but the first."""
+    """Print ``text`` broken to the terminal's width; ``hanging`` indents all lines but the first."""
     width = min(shutil.get_terminal_size().columns, WIDEST)
     for number, line in enumerate(_lines(text, width - max(width_of(indent), width_of(hanging)))):
         echo(f"{hanging if number else indent}{line}", bold=bold)
 
 
 def width_of(text: str) -> int:
-    """The columns that ``text`` takes on a terminal: Chinese characters take two."""
+    """The columns of ``text`` on a terminal: Chinese characters take two."""
     return sum(
         0 if unicodedata.combining(character) else 1 + (unicodedata.east_asian_width(character) in _TWO_COLUMNS)
         for character in text
@@ -141,12 +141,12 @@ def width_of(text: str) -> int:
 
 
 def moment(time: str) -> str:
-    """A stored time (ISO 8601, UTC) as the reader's clock shows it, to the minute; "-" where it is not known ("")."""
+    """A stored time (ISO 8601, UTC) in local time to the minute; "-" for ""."""
     return datetime.fromisoformat(time).astimezone().strftime("%Y-%m-%d %H:%M") if time else "-"
 
 
 def _lines(text: str, width: int) -> Iterator[str]:
-    """``text`` in lines of at most ``width`` columns, cut at a blank or beside a Chinese character."""
+    """``text`` in lines of at most ``width`` columns, broken at a blank or beside a Chinese character."""
     line, used = "", 0
     for piece in _PIECES.findall(" ".join(text.split())):
         if line and used + width_of(piece.rstrip()) > width:
@@ -158,10 +158,10 @@ def _lines(text: str, width: int) -> Iterator[str]:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print a table, or one line that there is nothing. The first column is what one copies: it is never cut.
+    """Print a table, or a line that it is empty. The first column, which users copy, is never cut.
 
-    Only the widest of the others is broken into lines; where too little width is left for it, each row is printed as a
-    paragraph instead of columns of a few letters.
+    Only the widest of the other columns is broken into lines; if that leaves too little width, rows are printed as
+    paragraphs.
     """
     if not rows:
         speaking.say("cli.none_of", title=title)
@@ -169,7 +169,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
     cells = [[one_line(str(cell)) for cell in row] for row in rows]
     widths = [max(map(width_of, column)) for column in zip(columns, *cells, strict=True)]
     widest = max(range(1, len(widths)), key=lambda number: widths[number], default=0)
-    room = shutil.get_terminal_size().columns - 2 * len(widths) - 1  # less what stands between the columns
+    room = shutil.get_terminal_size().columns - 2 * len(widths) - 1  # minus the gaps between columns
     left = room - sum(widths) + widths[widest]
     if left < min(READABLE, widths[widest]):
         _print_paragraphs(title, columns, cells, widest)
@@ -193,7 +193,7 @@ def _print_paragraphs(title: str, columns: Sequence[str], rows: Sequence[Sequenc
 
 
 def tell_file(outcome: str, path: str, passages: int, why: str | Message) -> None:
-    """Print what became of a file (``outcome`` is the code of the word), and below it why, whole."""
+    """Print the outcome of a file (``outcome`` is a message code) and the full reason below it."""
     code = "import.line_passages" if passages else "import.line"
     name = path.rstrip("/").rpartition("/")[2]
     line = speaking.text(code, outcome=message(outcome), file=name, count=passages)
@@ -204,16 +204,16 @@ def tell_file(outcome: str, path: str, passages: int, why: str | Message) -> Non
 
 @contextmanager
 def progress(show: bool) -> Iterator[tuple[Callable[[int], None], Callable[[float, str], None]]]:
-    """As ``work_shown``, for work that tells how much more of it is done: functions to set the total and to advance."""
-    with work_shown(show) as hooks:
+    """As ``show_progress``, for work that reports increments: functions that set the total and advance."""
+    with show_progress(show) as hooks:
         yield hooks.counter()
 
 
 @contextmanager
-def work_shown(show: bool) -> Iterator[Hooks]:
-    """Hooks that show how far work is: a bar with the time left on standard error; ``show`` off is silence.
+def show_progress(show: bool) -> Iterator[Hooks]:
+    """Hooks that show a progress bar on standard error, or nothing unless ``show``.
 
-    Where standard error goes to a file there is a line now and then, without names, in place of the bar.
+    Where standard error is not a terminal, a line without names is printed now and then.
     """
     if not show:
         yield SILENT
@@ -255,10 +255,10 @@ FIRST, FIRST_SECTIONS = 160, 3  # characters and number of the passages shown wh
 
 
 @contextmanager
-def steps_shown(language: str, as_json: bool) -> Iterator[Hooks]:
-    """Hooks for a workflow: its current step on standard error, how far it is, and what is found at once.
+def show_steps(language: str, as_json: bool) -> Iterator[Hooks]:
+    """Hooks that show a workflow's current step, its progress and the first sections on standard error.
 
-    Silent unless on a terminal, and where JSON goes to another program.
+    Silent without a terminal, and where JSON goes to another program.
     """
     if not sys.stderr.isatty() or (as_json and not sys.stdout.isatty()):
         yield SILENT

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli.common import echo, echo_wrapped, opened, plain, print_json, progress, width_of, work_shown
+from localmed.cli.common import echo, echo_wrapped, open_session, plain, print_json, progress, show_progress, width_of
 from localmed.cli.later import check, doctor, egress
 from localmed.cli.options import FILE, json_option
 from localmed.cli.speaking import as_json, columns, language, say, text, words
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from localmed.upkeep.doctor import Check
     from localmed.upkeep.egress import Proof
 
-# --- doctor --egress FILE: the proof that nothing leaves, as lines, JSON and a page -----------------------------------
+# --- doctor --egress FILE: the proof that nothing leaves the machine --------------------------------------------------
 
 
-def run(file: Path, as_json: bool) -> None:
-    """Prove, write the page to ``file`` and its values beside it (``.json``); exit code 5 unless the proof holds."""
+def prove(file: Path, as_json: bool) -> None:
+    """Run the proof; write the page to ``file`` and JSON beside it; exit with 5 unless the proof holds."""
     values_file = file.with_suffix(".json")
     for path in (file, values_file):
         files.new_name(path)
-    with work_shown(not as_json) as hooks:
+    with show_progress(not as_json) as hooks:
         proof = egress.prove(hooks)
     values = plain(proof) | {"holds": proof.holds, "beyond": proof.beyond}
     files.write_new(file, page(proof).encode(), 0o644)
@@ -54,7 +54,7 @@ def _outcome(proof: Proof) -> str:
 
 
 def page(proof: Proof) -> str:
-    """The report that the security office keeps."""
+    """The report for the security office."""
     from localmed.presentation.report import Table, report
 
     names = columns("step", "exit", "seconds", "processes", "calls", "beyond")
@@ -99,7 +99,7 @@ def command(ctx: click.Context, full: bool, egress_page: Path | None, as_json: b
     empty network, with a library of their own (takes minutes).
     """
     if egress_page:
-        run(egress_page, as_json)
+        prove(egress_page, as_json)
         return
     with progress(full and not as_json) as (started, advance):
         checks = list(_checks(ctx, full, started, advance))
@@ -115,11 +115,11 @@ def command(ctx: click.Context, full: bool, egress_page: Path | None, as_json: b
 def _checks(
     ctx: click.Context, full: bool, started: Callable[[int], None], advance: Callable[[float, str], None]
 ) -> Iterator[Check]:
-    """The checks as they are made; settings or libraries that cannot be loaded are a problem themselves."""
+    """The checks; settings or libraries that cannot be loaded are reported as problems."""
     try:
-        with opened(ctx) as session:
+        with open_session(ctx) as session:
             registry, settings = session.site.registry, session.settings
-            with suppress(ModelError):  # a record that cannot be read is told by a check
+            with suppress(ModelError):  # a check reports an unreadable record
                 started(sum(model.bytes for model in registry.registrations.models.values()))
             checks = list(doctor.examine(doctor.Site.of(session.site, full, advance), doctor.checks_for(settings)))
             if full and session.caller.groups is None:

@@ -51,11 +51,11 @@ def listed(
 ) -> None:
     """List documents with their current status: all, or by collection, status or words."""
     stored = lookups.documents_overdue(session, collection)
-    chosen = [row for row, _ in stored if (not status or row.status == status) and lookups.named_by(row, title)]
+    chosen = [row for row, _ in stored if (not status or row.status == status) and lookups.matches_words(row, title)]
     late = {row.id: overdue for row, overdue in stored}
     values = [{**plain(row), "overdue": late[row.id]} for row in chosen] if as_json else []
     rows = (
-        (d.id[:12], d.title, d.collection, d.edition or "-", d.language, _standing(d, late[d.id]), d.passages)
+        (d.id[:12], d.title, d.collection, d.edition or "-", d.language, _status_line(d, late[d.id]), d.passages)
         for d in chosen[:SHOWN]
     )
     names = ("id", "title", "collection", "edition", "language", "status", "passages")
@@ -64,8 +64,8 @@ def listed(
         say("cli.more", count=len(chosen) - SHOWN)
 
 
-def _standing(document: Document, overdue: str) -> str:
-    """The status, the day that it waits for, and whether its review is late."""
+def _status_line(document: Document, overdue: str) -> str:
+    """The status, the date from which it is effective, and whether its review is overdue."""
     waiting = f" {document.governance.effective_from}" if document.status is Status.PENDING else ""
     standing = f"{status_word(document.status)}{waiting}"
     return text("documents.overdue", status=standing, date=overdue) if overdue else standing
@@ -208,7 +208,9 @@ def remark(session: Session, passage: str, off: bool | None, note: str | None, c
         raise UsageError("documents.no_remark")
     chosen = lookups.passage(session, passage)
     made = changes.remark(session, chosen, off=off, note=note, cleared=cleared)
-    say("documents.remarked", passage=chosen.id[:12], said=_said(made) or (message("documents.remark_none"),))
+    say(
+        "documents.remarked", passage=chosen.id[:12], said=_remark_messages(made) or (message("documents.remark_none"),)
+    )
 
 
 @command.command("remarks")
@@ -220,18 +222,22 @@ def listed_remarks(session: Session, document: str, as_json: bool) -> None:
     chosen = lookups.document(session, document).id if document else ""
     rows = lookups.remarked(session, chosen)
     cells = [
-        (it.passage.id[:12], it.title, it.passage.page or "-", speaking.joined(map(words, _said(it.remark)), CLAUSES))
+        (
+            it.passage.id[:12],
+            it.title,
+            it.passage.page or "-",
+            speaking.joined(map(words, _remark_messages(it.remark)), CLAUSES),
+        )
         for it in rows
     ]
     values = [row.remark for row in rows]
     print_rows(as_json, values, "documents.remarks", ("id", "title", "page", "why"), cells)
 
 
-def _said(remark: Remark) -> tuple[Message, ...]:
-    """What a remark says, in words."""
-    said = [message(f"documents.planted_{remark.planted.value}")] if remark.planted else []
-    said += [message("documents.remark_off")] if remark.off else []
-    return (*said, *([message("answer.remark", note=remark.note)] if remark.note else ()))
+def _remark_messages(remark: Remark) -> tuple[Message, ...]:
+    found = [message(f"documents.planted_{remark.planted.value}")] if remark.planted else []
+    found += [message("documents.remark_off")] if remark.off else []
+    return (*found, *([message("answer.remark", note=remark.note)] if remark.note else ()))
 
 
 @command.command("quarantine")

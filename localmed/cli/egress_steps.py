@@ -1,7 +1,7 @@
-"""What ``doctor --egress`` runs within the empty network: ``python -m localmed.cli.egress_steps STEP FOLDER``.
+"""The steps of ``doctor --egress`` in an empty network: ``python -m localmed.cli.egress_steps STEP FOLDER``.
 
-An import and a question as commands; then the server, and a client that does what a browser does: the first account,
-the style sheet and script, signing in, a question with its events, a search, a page.
+An import and a question as commands; then the server, and a client that acts as a browser: first account, style sheet
+and script, sign-in, a question with its events, a search, a page.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -32,7 +32,7 @@ GET_FLAGS, SET_FLAGS = 0x8913, 0x8914
 
 
 def loopback_up() -> None:
-    """Bring the namespace's loopback up, without which a server can bind nothing."""
+    """Bring up the namespace's loopback, without which no server can bind."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         request = bytearray(struct.pack("16sh22x", b"lo", 0))
         fcntl.ioctl(any_socket, GET_FLAGS, request)
@@ -46,7 +46,7 @@ def localmed(folder: Path, *arguments: str) -> list[str]:
 
 
 def import_(folder: Path) -> None:
-    """Import a text, a PDF if there is one, into a new library."""
+    """Import a text and, if available, a PDF into a new library."""
     documents = folder / "documents"
     documents.mkdir()
     (documents / "sepsis.txt").write_text(TEXT, "utf-8")
@@ -60,14 +60,14 @@ def import_(folder: Path) -> None:
 
 
 def ask(folder: Path) -> None:
-    """Ask a question; it must come to sections."""
+    """Ask a question; exit with 1 without sections."""
     done = subprocess.run(localmed(folder, "ask", QUESTION, "--json"), check=True, capture_output=True)
     if json.loads(done.stdout)["status"] != "sections":
         sys.exit(1)
 
 
 def serve(folder: Path) -> None:
-    """Serve, and be the browser."""
+    """Start the server and use it as a browser would."""
     from localmed.config import load
     from localmed.people import accounts
 
@@ -80,11 +80,13 @@ def serve(folder: Path) -> None:
 
 @contextmanager
 def served(folder: Path) -> Iterator[None]:
-    """The server, for the length of the block; it ends as by a service's stop."""
+    """The server, for the length of the block."""
     server = subprocess.Popen(localmed(folder, "serve", "--port", str(PORT)), stdout=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + WAIT
-        while not _listens():
+        while True:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", PORT), 1):
+                break
             if server.poll() is not None or time.monotonic() > deadline:
                 sys.exit(1)
             time.sleep(0.2)
@@ -94,22 +96,14 @@ def served(folder: Path) -> Iterator[None]:
         server.wait(60)
 
 
-def _listens() -> bool:
-    try:
-        with socket.create_connection(("127.0.0.1", PORT), 1):
-            return True
-    except OSError:
-        return False
-
-
 class Browser:
-    """As much of one as the pages need: cookies, forms with their token, an origin."""
+    """A minimal browser for the pages: cookies, form tokens, an origin."""
 
     def __init__(self) -> None:
         self.cookies: dict[str, str] = {}
 
     def fetch(self, method: str, path: str, fields: dict[str, str] | None = None, accept: str = "text/html") -> str:
-        """A page or a reply, redirections followed; end the step for anything but success."""
+        """A page after redirections; exit on any status but success."""
         connection = http.client.HTTPConnection("127.0.0.1", PORT, timeout=WAIT)
         origin = f"http://127.0.0.1:{PORT}"
         cookies = BETWEEN_COOKIES.join(f"{name}={value}" for name, value in self.cookies.items())

@@ -42,7 +42,7 @@ def command(session: Session, out: Path, attached: tuple[Path, ...], key: Path |
 
 
 def page(name: str, values: Mapping[str, Any]) -> str:
-    """A part of the evidence as a page, its headings in the reader's language and its text as it was written."""
+    """A part of the evidence as a page; headings are in the reader's language, the text is unchanged."""
     from localmed.presentation.report import Table, report
 
     title, paragraphs, more = text(f"evidence.title_{name}"), list[str](), list[Table]()

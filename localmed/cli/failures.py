@@ -1,4 +1,4 @@
-"""How a command ends that failed: one line on standard error in the reader's language, and an exit code."""
+"""How a failed command ends: one line on standard error in the reader's language, and an exit code."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ _PLAIN = re.compile(r"(-{0,2}[a-z][a-z-]{0,30}|-[A-Z])?")  # how a mistyped comm
 
 
 def end(error: BaseException, debug: bool, called: str = "localmed") -> NoReturn:
-    """Print the line of ``error``, before it the traceback of what is no mistake of usage where ``debug`` is set.
+    """Print the line of ``error``, with ``debug`` after a traceback (except for usage errors), and exit.
 
-    ``called`` is the command whose help a mistake of usage names, where click does not say which it was.
+    ``called`` is the command whose help a usage error names where click does not give it.
     """
     if isinstance(error, click.Abort | KeyboardInterrupt):  # click aborts at a question only
         if sys.stderr.isatty():
             echo(err=True)  # ends the terminal's ^C
         _fail(text("cli.not_confirmed" if isinstance(error, click.Abort) else "cli.interrupted"), INTERRUPTED)
     if isinstance(error, click.ClickException):
-        _fail(_usage(error, called), error.exit_code)
+        _fail(_usage_line(error, called), error.exit_code)
     if debug:
         for detail in details(error.message) if isinstance(error, LocalmedError) else ():
             error.add_note(detail)
         echo("".join(traceback.format_exception(error)), err=True, nl=False)
     if isinstance(error, LocalmedError):
         _fail(error_line(error), error.exit_code)
-    if _interrupted(error):
+    if _was_interrupted(error):
         _fail(text("cli.interrupted"), INTERRUPTED)
-    _fail(text("cli.unexpected", error=_described(error)), 1)
+    _fail(text("cli.unexpected", error=_describe(error)), 1)
 
 
-def _interrupted(error: BaseException | None) -> bool:
-    """Whether a clean-up after Ctrl-C failed in turn: it was the reader who ended the command."""
+def _was_interrupted(error: BaseException | None) -> bool:
+    """Whether a clean-up after Ctrl-C failed in turn."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error is not None
@@ -52,10 +52,8 @@ def _fail(line: str, code: int) -> NoReturn:
     sys.exit(code)
 
 
-def _usage(error: click.ClickException, called: str) -> str:
-    """One line, in our words, on a command that cannot be taken as it is; what was typed in a wrong place, perhaps a
-    question, is not repeated.
-    """
+def _usage_line(error: click.ClickException, called: str) -> str:
+    """One line of ours for a usage error; misplaced words are not repeated, because they may be a question."""
     context = error.ctx if isinstance(error, click.UsageError) else None
     where = context.command_path if context else called
     name = getattr(error, "command_name", getattr(error, "option_name", ""))
@@ -89,8 +87,8 @@ def _usage(error: click.ClickException, called: str) -> str:
     return text("cli.usage_words", where=where)
 
 
-def _described(error: BaseException) -> str:
-    """The kind of error, and for the operating system's (full disk, no rights) its words; never anybody's text."""
+def _describe(error: BaseException) -> str:
+    """The kind of error, with the operating system's words (full disk, no rights); never a user's text."""
     if isinstance(error, OSError) and error.strerror:
         return f"{type(error).__name__}: {error.strerror}"
     return type(error).__name__

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from localmed.cli.common import echo, in_session, moment, print_json, print_rows, work_shown
+from localmed.cli.common import echo, in_session, moment, print_json, print_rows, show_progress
 from localmed.cli.later import changes, check, lookups
 from localmed.cli.options import json_option, yes_option
 from localmed.cli.speaking import confirm as confirm_change
@@ -73,7 +73,7 @@ def rollback(session: Session, number: int | None, yes: bool) -> None:
     before their effective date are listed.
     """
     session.may_change()
-    waiting = lookups.waiting(session)
+    waiting = lookups.pending_documents(session)
     undone = lookups.undone_by_rollback(session, number)
     say("generation.undoes", number=undone.number, served=undone.served)
     for row in undone.changes:
@@ -100,7 +100,7 @@ def prune(session: Session, yes: bool) -> None:
     the last day unless these were confirmed.
     """
     session.may_change()
-    lookups.has_library(session)
+    lookups.require_library(session)
     confirm_change("generation.prune", yes)
     files, size = changes.prune(session)
     say("generation.pruned", count=files, mib=size / 2**20)
@@ -130,7 +130,7 @@ def reindex(session: Session, again: bool, as_json: bool) -> None:
     The old state stays in use until the new one is complete. Ctrl-C changes nothing, and the next run continues.
     """
     encoder = session.site.encoder.identity.stored_as
-    with work_shown(not as_json) as hooks:
+    with show_progress(not as_json) as hooks:
         generation = changes.reindex(session, again, hooks)
     if as_json:
         print_json({"generation": generation, "encoder": encoder})

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from localmed import __version__
-from localmed.cli.common import echo, opened, print_json, settings_of, tell_file, work_shown
+from localmed.cli.common import echo, open_session, print_json, settings_of, show_progress, tell_file
 from localmed.cli.later import importing
 from localmed.cli.options import FILE, json_option
 from localmed.cli.speaking import joined, say, tell_generation, text, words
@@ -82,22 +82,22 @@ def command(
     if by_ray and dry_run:
         raise UsageError("import.ray_dry_run")
     started = importing.workers(settings_of(ctx), ray_address, ray_workers or 0) if by_ray else nullcontext()
-    with ended_as_by_ctrl_c(), started as workers, opened(ctx) as session:
+    with sigterm_as_interrupt(), started as workers, open_session(ctx) as session:
         if dry_run:
             code = _dry_run(session, list(paths), collection, manifest, report, language, as_json)
         else:
             described = importing.manifest_of(session, collection, manifest)
-            with work_shown(not as_json) as hooks:
+            with show_progress(not as_json) as hooks:
                 done = importing.import_paths(
                     session, paths, described, manifest, retry, near_copies=near_copies, hooks=hooks, engine=workers
                 )
-            code = give(done, as_json)
+            code = print_report(done, as_json)
     ctx.exit(code)
 
 
 @contextmanager
-def ended_as_by_ctrl_c() -> Iterator[None]:
-    """SIGTERM, which a service or a shutdown sends, interrupts as well: copies of documents are not left behind."""
+def sigterm_as_interrupt() -> Iterator[None]:
+    """Treat SIGTERM, sent by a service or a shutdown, as Ctrl-C: copies of documents are removed."""
     before = signal.signal(signal.SIGTERM, interrupts.interrupt)
     try:
         yield
@@ -105,26 +105,26 @@ def ended_as_by_ctrl_c() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def plain(report: Report) -> dict[str, Any]:
-    """The report as JSON has it."""
+def report_json(report: Report) -> dict[str, Any]:
+    """The report as JSON data."""
     return {"collection": report.collection, "generation": report.generation, "counts": report.counts,
             "files": report.lines}  # fmt: skip
 
 
 def all_refused(report: Report) -> int:
-    """The exit code: whether files were refused and none was taken."""
+    """The exit code: 3 if files were refused and none was read."""
     taken = report.counts["read"] + report.counts["unchanged"]
     return InputError.exit_code if report.counts["quarantined"] and not taken else 0
 
 
-def give(report: Report, as_json: bool) -> int:
-    """Print the report, for people or for scripts; return the exit code."""
-    print_json(plain(report)) if as_json else tell(report)
+def print_report(report: Report, as_json: bool) -> int:
+    """Print the report as text or JSON; return the exit code."""
+    print_json(report_json(report)) if as_json else print_report_text(report)
     return all_refused(report)
 
 
-def tell(report: Report) -> None:
-    """Print what became of every file, refusals first, and the sums."""
+def print_report_text(report: Report) -> None:
+    """Print the outcome of every file, refusals first, and the totals."""
     lines = [line for line in report.lines if line.outcome != "unchanged"]
     lines.sort(key=lambda line: (line.outcome == "read", line.outcome))
     echo(text("import.title", name=report.collection), bold=True)
@@ -146,7 +146,7 @@ def _dry_run(
     session: Session, paths: list[Path], collection: str, manifest: Path | None, report: Path | None, language: str,
     as_json: bool,
 ) -> int:  # fmt: skip
-    """Read ``paths`` and tell; return 3 where every file would be refused."""
+    """Preview ``paths``; return 3 where every file would be refused."""
     from localmed.presentation.preview import PreviewPage
 
     if report and (report.is_dir() or not report.absolute().parent.is_dir()):
@@ -158,11 +158,14 @@ def _dry_run(
         exists = False
     title, day = importing.previewed_title(session, collection, manifest), date.today().isoformat()
     rows = []
-    with work_shown(not as_json) as hooks, PreviewPage(title, language, importing.thumbnails, day, __version__) as page:
+    with (
+        show_progress(not as_json) as hooks,
+        PreviewPage(title, language, importing.thumbnails, day, __version__) as page,
+    ):
         for file in importing.preview(session, paths, collection, manifest, hooks):
             if report:
                 page.add(file)
-            rows.append(_plain(file))
+            rows.append(_preview_json(file))
         if report:
             try:
                 files.replace(report, "".join(page.chunks()).encode(errors="replace"), mode=0o666)  # less the umask
@@ -171,15 +174,15 @@ def _dry_run(
     if as_json:
         print_json({"collection": collection, "exists": exists, "files": rows})
     else:
-        _tell(collection, rows, report)
+        _print_preview(collection, rows, report)
         if not exists:
             say("preview.unknown", name=collection, err=True)
     read = [row["outcome"] for row in rows if row["outcome"] not in ("skipped", "removed")]
     return InputError.exit_code if read and set(read) == {"refused"} else 0
 
 
-def _plain(file: FilePreview) -> dict[str, Any]:
-    """A file as JSON has it: no text, but what each document would be and why anything is left out."""
+def _preview_json(file: FilePreview) -> dict[str, Any]:
+    """A file as JSON data: each document's outcome and the reasons for omissions, without text."""
     documents = [
         {"id": document.id, "title": document.title, "outcome": outcome, "pages": document.pages,
          "passages": len(passages), "ocr": sum(passage.ocr is not None for passage in passages)}
@@ -190,13 +193,12 @@ def _plain(file: FilePreview) -> dict[str, Any]:
             "faults": faults, "notes": list(file.notes), "going": file.going}  # fmt: skip
 
 
-def _tell(collection: str, rows: list[dict[str, Any]], report: Path | None) -> None:
-    """Print what would become of every file, refusals first, and the sums."""
+def _print_preview(collection: str, rows: list[dict[str, Any]], report: Path | None) -> None:
     ordered = sorted(rows, key=lambda row: (row["outcome"] == "same", row["outcome"] != "refused"))
     echo(text("preview.title", name=collection), bold=True)
     for row in ordered[:ROWS_SHOWN]:
         passages = sum(document["passages"] for document in row["documents"])
-        tell_file(f"file.outcome_{row['outcome']}", row["path"], passages, _why(row))
+        tell_file(f"file.outcome_{row['outcome']}", row["path"], passages, _reasons(row))
     if len(rows) > ROWS_SHOWN:
         say("cli.more", count=len(rows) - ROWS_SHOWN)
     counts = Counter(row["outcome"] for row in rows)
@@ -209,8 +211,8 @@ def _tell(collection: str, rows: list[dict[str, Any]], report: Path | None) -> N
         say("cli.written", file=str(report))
 
 
-def _why(row: dict[str, Any]) -> str:
-    """Why a file is refused, what of it is left out, and what of it needs or had OCR."""
+def _reasons(row: dict[str, Any]) -> str:
+    """Why a file is refused, what is left out, and what needs or had OCR."""
     faults = [text("cli.place", place=fault["where"], reason=fault["reason"]) for fault in row["faults"]]
     more = [text("preview.more_parts", count=len(faults) - FAULTS_SHOWN)] if len(faults) > FAULTS_SHOWN else []
     ocr = sum(document["ocr"] for document in row["documents"])

@@ -1,4 +1,4 @@
-"""Modules that commands use, each imported when something of it is first used: ``--help`` waits for none of them."""
+"""Modules imported when first used, so that ``--help`` waits for none of them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ _ROOMS = ("site", "upkeep", "people", "nightly")
 
 
 class _Later:
-    """A module that is yet to be imported."""
-
     def __init__(self, name: str) -> None:
         self._name = name
 

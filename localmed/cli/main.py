@@ -1,10 +1,8 @@
-"""The ``localmed`` command: finds the subcommand, loads only its file, and turns errors into one line and an exit code.
+"""The ``localmed`` command: imports only the called subcommand, and turns errors into one line and an exit code.
 
-Exit codes: 0 done (an abstention is an answer), 1 unexpected, 2 usage, 3 a file was refused
-(an import that read others as well reports it and ends with 0), 4 another writer, 5 the
-library cannot be used or ``doctor`` found a problem, 6 a model failed or has changed, 7 a change was kept back by the
-canary questions, 130 interrupted.
-A traceback appears only with ``--debug``.
+Exit codes: 0 done (an abstention is an answer), 1 unexpected, 2 usage, 3 a file was refused (0 if the import read
+others), 4 another writer, 5 the library is unusable or ``doctor`` found a problem, 6 a model failed or has changed, 7
+the canary questions blocked a change, 130 interrupted. A traceback appears only with ``--debug``.
 """
 
 from __future__ import annotations
@@ -24,9 +22,9 @@ COMPLETION = "_LOCALMED_COMPLETE"  # set by click's shell completion
 
 
 class Entry(NamedTuple):
-    """A subcommand: ``module:attribute`` of its click command, if that is not called ``command``; its line here.
+    """A subcommand: ``module:attribute`` of its click command (default attribute: ``command``), and its short help.
 
-    The module is of this room, or has its whole name.
+    The module is of this package, or has its full name.
     """
 
     module: str
@@ -97,14 +95,14 @@ class Lazy(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; of one that does not exist the error names those that are spelt like it."""
+        """Find the command; the error for an unknown one suggests similar names."""
         try:
             return super().resolve_command(ctx, args)
         except click.exceptions.NoSuchCommand as error:  # click looks among the imported ones
             raise click.exceptions.NoSuchCommand(error.command_name, possibilities=self.entries, ctx=ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The overview, without importing any command."""
+        """Write the overview without importing any command."""
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.short_help) for name, entry in self.entries.items()])
@@ -132,7 +130,7 @@ def run(arguments: Sequence[str] | None = None) -> None:
     """Run the command line (``arguments``, else the process's) and exit with its code."""
     from localmed.process import confined, interrupts
 
-    confined.no_core_dump()  # what is asked may be a patient's
+    confined.no_core_dump()  # questions may contain patient data
     command_line = tuple(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -148,13 +146,12 @@ def run(arguments: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader (head, less) has gone
         sys.exit(0)
     except (Exception, KeyboardInterrupt) as error:
-        from localmed.cli import failures  # what --help does not need
+        from localmed.cli import failures  # not needed by --help
 
-        failures.end(error, "--debug" in command_line, _called(command_line))
+        failures.end(error, "--debug" in command_line, _called_command(command_line))
 
 
-def _called(arguments: Sequence[str]) -> str:
-    """The command that ``arguments`` name, with the groups before it."""
+def _called_command(arguments: Sequence[str]) -> str:
     names = ["localmed"]
     command: click.Command = main
     for word in arguments:
@@ -168,7 +165,7 @@ def _called(arguments: Sequence[str]) -> str:
 
 
 def _invoke(arguments: Sequence[str]) -> int:
-    """Run ``arguments``; unlike click's own ``main`` this leaves Ctrl-C and closed pipes to ``run``."""
+    """Run ``arguments``; unlike click's ``main`` it leaves Ctrl-C and closed pipes to ``run``."""
     if COMPLETION in os.environ:
         main.main(prog_name="localmed")  # a shell asks for completions; does not return
     try:

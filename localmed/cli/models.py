@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli.common import echo_wrapped, in_session, print_json, print_table, progress, work_shown
+from localmed.cli.common import echo_wrapped, in_session, print_json, print_table, progress, show_progress
 from localmed.cli.later import changes, fit, lookups
 from localmed.cli.options import json_option, yes_option
 from localmed.cli.speaking import columns, confirm, say, tell_problems, text, words
@@ -44,7 +44,7 @@ def command(ctx: click.Context) -> None:
 @in_session
 def listed(session: Session, as_json: bool = False) -> None:
     """List known and registered models with role, licence and hash, and the model that serves each role."""
-    rows = [_described(session.site, candidate.name) for candidate in session.site.registry.candidates()]
+    rows = [_describe(session.site, candidate.name) for candidate in session.site.registry.candidates()]
     serving = session.site.serving
     if as_json:
         print_json(rows)
@@ -63,8 +63,7 @@ def listed(session: Session, as_json: bool = False) -> None:
     echo_wrapped(text("models.serving", roles=pairs))
 
 
-def _described(site: Site, name: str) -> dict[str, Any]:
-    """What is known of a model, from its manifest and from the registry."""
+def _describe(site: Site, name: str) -> dict[str, Any]:
     manifest, record = site.registry.manifests.get(name), site.registry.registrations
     model = record.models.get(name)
     stored = [(file.name, file.stamp.bytes, file.sha256) for file in model.files] if model else [
@@ -108,7 +107,7 @@ def add(session: Session, source: Path, name: str, role: str | None, template: s
     with progress(not as_json) as (started, advance):
         session.may_change()
         model = changes.add_model(session, source, name, role or "", template, advance, started)
-        row = _described(session.site, model.name)
+        row = _describe(session.site, model.name)
     if as_json:
         print_json(row)
         return
@@ -148,7 +147,7 @@ def verify(session: Session, name: str | None, as_json: bool) -> int:
 def remove(session: Session, name: str, yes: bool) -> None:
     """Remove model NAME and delete its files."""
     session.may_change()
-    model, serves = session.site.registry.model(name), _described(session.site, name)["serves"]
+    model, serves = session.site.registry.model(name), _describe(session.site, name)["serves"]
     confirm("models.delete", yes, count=len(model.files), name=name, size=_size(model.bytes))
     changes.remove_model(session, name)
     say("models.removed", name=name)
@@ -177,7 +176,7 @@ def use(session: Session, role: str, name: str, untested: bool) -> None:
         changes.use_model(session, role, name, advance)
     if role == "chat" and name != NONE and untested:
         changes.trust_chat(session)
-    fault = _self_tested(session) if role == "chat" and name != NONE and not untested else None
+    fault = _run_self_test(session) if role == "chat" and name != NONE and not untested else None
     serving = session.site.serving
     built_with = lookups.built_with(session) if role == "encoder" else ""
     now = session.site.encoder.identity.stored_as if built_with else ""
@@ -202,15 +201,15 @@ def use(session: Session, role: str, name: str, untested: bool) -> None:
 @in_session
 def test(session: Session) -> None:
     """Test the chat model in use, also on a server: rules serve the roles in which it is worse than they are."""
-    if fault := _self_tested(session):
+    if fault := _run_self_test(session):
         raise ModelError(fault)
     name = session.site.chat.identity.name if session.site.chat else NONE
     _tell_roles(name, session.site.unfit_roles, *changes.chat_roles(session))
 
 
-def _self_tested(session: Session) -> Message | None:
-    """Run the self-test of the chat model; why it could not be run, None if it was."""
-    with work_shown(True) as hooks:
+def _run_self_test(session: Session) -> Message | None:
+    """Run the self-test of the chat model; return why it could not be run, or None."""
+    with show_progress(True) as hooks:
         try:
             changes.test_chat(session, lambda done, total: hooks.progress(done, total, ""))
         except ModelError as error:
@@ -219,7 +218,7 @@ def _self_tested(session: Session) -> Message | None:
 
 
 def _tell_roles(model: str, unfit: Collection[str], served: tuple[str, ...], others: tuple[str, ...]) -> None:
-    """Print which roles the chat model serves from now on, in which it failed, and which the settings give others."""
+    """Print the roles that the chat model serves, those it failed, and those that the settings give to others."""
     if model == NONE:
         say("models.chat_none")
         return
@@ -231,7 +230,7 @@ def _tell_roles(model: str, unfit: Collection[str], served: tuple[str, ...], oth
 
 
 def _tell_host(site: Site, roles: Sequence[str]) -> None:
-    """Say that the model host must start anew if it owns, for one of ``roles``, another model than the chosen one."""
+    """Tell the user to restart the model host if it serves, for one of ``roles``, another model than the chosen one."""
     with suppress(ModelError):  # one that does not answer is not used either
         status = site.host_status()
         if status is not None and site.settings.host.use and not set(roles).isdisjoint(status.others):

@@ -1,4 +1,4 @@
-"""Options and arguments that commands share, and what is read of standard input."""
+"""Shared options and arguments, and standard input."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON f
 yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 FILE, FOLDER = click.Path(path_type=Path, dir_okay=False), click.Path(path_type=Path, file_okay=False)
 
-STDIN_BYTES = 100_000  # of a question read from standard input; of any question the first 4,000 are searched
-STDIN = "localmed.stdin"  # where click's context has what was read of it
+STDIN_BYTES = 100_000  # of a question; the first 4,000 characters are searched
+STDIN = "localmed.stdin"  # key of its content in click's context
 
 
 def text_callback(ctx: click.Context, parameter: click.Parameter, value: str | tuple[str, ...]) -> str:
-    """The words as one text that every library takes; ``-`` alone is standard input."""
+    """The words as one cleaned text; ``-`` alone reads standard input."""
     del ctx, parameter
     typed = value if isinstance(value, str) else " ".join(value)
     return language.clean(standard_input().decode("utf-8", "replace") if typed == "-" else typed)
 
 
 def texts_callback(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
-    """The texts, in the place of ``-`` the lines of standard input."""
+    """The texts; ``-`` is replaced by the lines of standard input."""
     del ctx, parameter
     return tuple(text for typed in value for text in (stdin_lines(standard_input()) if typed == "-" else [typed]))
 
@@ -50,14 +50,14 @@ def standard_input(most: int = STDIN_BYTES) -> bytes:
 
 
 def stdin_lines(data: bytes) -> list[str]:
-    """The lines of ``data`` that say something."""
+    """The non-empty lines of ``data``."""
     return [line for line in data.decode("utf-8", "replace").splitlines() if line.strip()]
 
 
 def bytes_of(path: str | Path, most: int) -> bytes:
-    """At most one byte more than ``most`` of a patient's file or (``-``) of standard input.
+    """Up to ``most`` + 1 bytes of a patient's file or (``-``) of standard input.
 
-    The error names no file, since the name may be the patient's.
+    The error does not name the file, because the name may be the patient's.
     """
     if str(path) == "-":
         return standard_input(most + 1)
@@ -68,7 +68,6 @@ def bytes_of(path: str | Path, most: int) -> bytes:
 
 
 def _question(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> str:
-    """The question; raise ``UsageError`` for one without a word to search for."""
     typed = text_callback(ctx, parameter, value)
     if not language.words(typed):
         raise UsageError("workflow.no_words")
@@ -79,7 +78,7 @@ question_argument = click.argument("question", nargs=-1, required=True, callback
 
 
 def reading_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The options that switch readings of a question off; the command gets their names as one: ``left_out``."""
+    """Options that switch off readings of a question; the command receives ``left_out``."""
 
     @click.option("--leave-out", "left_out", multiple=True, metavar="WORDS",
                   help='Words of QUESTION whose reading ("Read as") is not searched for (repeatable).')  # fmt: skip
@@ -92,7 +91,7 @@ def reading_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def filter_options(command: Decorated) -> Decorated:
-    """The options that limit a search; collected by ``search_filter``."""
+    """Options that limit a search; ``search_filter`` collects them."""
     for option in (
         click.option("--collection", "-c", "collections", multiple=True, metavar="NAME",
                      help="Only this collection (repeatable)."),
@@ -117,7 +116,6 @@ def search_filter(
 
 
 def _date(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
-    """``value`` if it is a year, a month or a day that exists; raise ``click.BadParameter`` if not."""
     del ctx, parameter
     if value and not is_date(value):
         raise click.BadParameter(speaking.text("cli.date"))

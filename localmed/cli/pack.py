@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localmed.cli.common import echo, in_session, print_json, work_shown
-from localmed.cli.import_files import plain, tell
+from localmed.cli.common import echo, in_session, print_json, show_progress
+from localmed.cli.import_files import print_report_text, report_json
 from localmed.cli.later import packs, signing
 from localmed.cli.options import FILE, FOLDER, json_option
 from localmed.cli.speaking import confirm, say
@@ -111,10 +111,10 @@ def import_(session: Session, folder: Path, as_json: bool) -> None:
     Everything is copied and checked first. A pack that was altered, is older than the last one, has one signature only
     or has expired is refused. A later version of a pack replaces the earlier one.
     """
-    with work_shown(not as_json) as hooks:
+    with show_progress(not as_json) as hooks:
         done = packs.import_pack(session, folder, hooks)
     if as_json:
-        reports = {name: plain(report) for name, report in done.reports.items()}
+        reports = {name: report_json(report) for name, report in done.reports.items()}
         print_json({**_json(done.pack), "withdrawn": done.withdrawn, "reports": reports})
         return
     _tell(done.pack)
@@ -123,7 +123,7 @@ def import_(session: Session, folder: Path, as_json: bool) -> None:
     if len(done.withdrawn) > SHOWN:
         say("cli.more", count=len(done.withdrawn) - SHOWN)
     for report in done.reports.values():
-        tell(report)
+        print_report_text(report)
 
 
 def _tell(pack: Pack) -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from localmed.cli.common import echo, in_session, moment, print_json, print_rows, tell_file, work_shown
-from localmed.cli.import_files import ended_as_by_ctrl_c
+from localmed.cli.common import echo, in_session, moment, print_json, print_rows, show_progress, tell_file
+from localmed.cli.import_files import sigterm_as_interrupt
 from localmed.cli.later import holds, nights
 from localmed.cli.options import FILE, json_option
 from localmed.cli.speaking import language, say, text, words
@@ -35,7 +35,7 @@ def command(session: Session, as_json: bool = False) -> int:
     """
     from localmed.nightly.refresh import refresh
 
-    with ended_as_by_ctrl_c(), work_shown(not as_json) as hooks:
+    with sigterm_as_interrupt(), show_progress(not as_json) as hooks:
         night = refresh(session, hooks)
     _show(night, as_json)
     return UsageError.exit_code if night.errors else 0

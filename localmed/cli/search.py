@@ -51,7 +51,7 @@ def command(
 
 
 def show_finding(answer: Answer) -> None:
-    """Print the sections of ``answer``, in its language."""
+    """Print the sections of ``answer``."""
     seen = view(answer, answer.language)
     if seen is None:
         return

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from localmed.cli.common import echo, in_session, opened, print_json, settings_of
+from localmed.cli.common import echo, in_session, open_session, print_json, settings_of
 from localmed.cli.later import accounts, canary_gate, fit
 from localmed.cli.options import FILE, json_option
 from localmed.cli.speaking import say, text
@@ -57,11 +57,11 @@ def serve(
         if code:
             say("web.serve.code", code=code)
 
-    with opened(ctx) as session:
+    with open_session(ctx) as session:
         say("web.serve.loading", err=True)
         chosen = canary_gate.before_serving(session)
         if chosen is not session.settings:
-            os.environ["LOCALMED_CONFIG"] = str(settings.data / canary_gate.PASSED)  # of every process beside this one
+            os.environ["LOCALMED_CONFIG"] = str(settings.data / canary_gate.PASSED)  # for all child processes
         with Site(chosen) as site, serving.model_host(site) as hosted:
             if not hosted:
                 say("web.serve.no_host", err=True)
@@ -78,7 +78,7 @@ def host_command(session: Session, status: bool, as_json: bool) -> None:
     Commands of the same account find it automatically. With --status, exit code 6 means that no host responds.
     """
     if not status:
-        with _until_told() as stop:
+        with _stop_signal() as stop:
             session.site.serve_models(stop, lambda ready, path: _ready(ready, path, as_json))
         return
     running = session.site.host_status()
@@ -91,11 +91,11 @@ def host_command(session: Session, status: bool, as_json: bool) -> None:
 
 
 @contextmanager
-def _until_told() -> Iterator[int]:
-    """A file number that can be read once Ctrl-C or SIGTERM came; a second one ends the process as it always does.
+def _stop_signal() -> Iterator[int]:
+    """A file descriptor that becomes readable on Ctrl-C or SIGTERM; a second signal ends the process.
 
-    The interpreter writes to it as the signal comes. A handler would wait for the main thread, which waits for the file
-    and is not woken where the system gave the signal to another thread.
+    The interpreter writes to it when the signal arrives. A handler would run in the main thread, which is blocked
+    reading the descriptor and is not woken if the system delivered the signal to another thread.
     """
     stop, writer = os.pipe()
     os.set_blocking(writer, False)
@@ -147,7 +147,7 @@ def desktop_command(ctx: click.Context, port: int, browser: bool) -> None:
     from localmed import desktop
 
     data = settings_of(ctx).data
-    with desktop.single(data), desktop.server(data, port) as url:
+    with desktop.single_window(data), desktop.server(data, port) as url:
         if desktop.has_window() and not browser:
             desktop.show(data, url)
             return

@@ -44,14 +44,14 @@ def command(
         session.kept_evidence(answer, passage) if answer else (lookups.evidence_of(session, passage), False)
     )
     since = history.withdrawals(session, [evidence]).values() if answer else ()
-    marked = _span(span, evidence.passage)
+    marked = _parse_span(span, evidence.passage)
     if image:
         lookups.draw_page(session, evidence, image, page, marked)
     if as_json:
         print_json(evidence)
         return
     cited = evidence.passage
-    shown = cited.text if page is None else _on(cited, page)
+    shown = cited.text if page is None else _text_on_page(cited, page)
     if marked and not image:
         shown = cited.text[slice(*marked)]
     echo(f"{evidence.document_title} ({evidence.edition or text('answer.no_date')})", bold=True)
@@ -63,7 +63,7 @@ def command(
         echo(text("answer.overdue", date=evidence.overdue), colour="red")
     if removed:
         echo(text("search.gone"), colour="red")
-    echo(_source(evidence))
+    echo(_source_line(evidence))
     if cited.ocr is not None:
         say("answer.ocr", confidence=cited.ocr)
     if cited.headings:
@@ -73,24 +73,22 @@ def command(
         echo(f"\n{text('cli.written', file=str(image))}")
 
 
-def _source(evidence: Evidence) -> str:
-    """The file, with the pages on which the passage stands."""
+def _source_line(evidence: Evidence) -> str:
     pages = evidence.passage.pages
     if len(pages) > 1:
         return text("search.source_pages", source=evidence.source, first=pages[0], last=pages[-1])
     return text("search.source_page", source=evidence.source, page=pages[0]) if pages else evidence.source
 
 
-def _on(passage: Passage, page: int) -> str:
-    """The lines of ``passage`` that stand on ``page``; raise ``InputError`` where none do."""
+def _text_on_page(passage: Passage, page: int) -> str:
     spans = [span for span in passage.spans if span.box.page == page]
     if not spans:
         raise InputError("search.page_not_its", page=page, pages=passage.pages)
     return passage.text[min(span.start for span in spans) : max(span.end for span in spans)]
 
 
-def _span(span: str | None, passage: Passage) -> tuple[int, int] | None:
-    """``"12-80"`` as numbers; raise ``UsageError`` for anything else, and for what is not in the passage."""
+def _parse_span(span: str | None, passage: Passage) -> tuple[int, int] | None:
+    """``"12-80"`` as numbers; raise ``UsageError`` for another form or a span outside the passage."""
     if span is None:
         return None
     start, _, end = span.partition("-")

@@ -1,7 +1,7 @@
-"""The language that commands speak, and how they print a message: errors, checks, reports, tables, questions.
+"""The language of commands, and how they print messages: errors, checks, reports, tables, confirmations.
 
-It is ``LOCALMED_LANGUAGE``, else the setting ``reader.language``, else the locale's: Chinese where that begins with
-"zh", English everywhere else. An answer stays in the language of its question.
+It is ``LOCALMED_LANGUAGE``, else the setting ``reader.language``, else Chinese where the locale begins with "zh", else
+English. An answer stays in the language of its question.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _setting: ContextVar[str] = ContextVar("reader.language", default="")
 
 
 def choose(setting: str) -> None:
-    """Speak as the setting ``reader.language`` says ("": it says nothing) from now on."""
+    """Use the setting ``reader.language`` ("": none) from now on."""
     _setting.set(setting)
 
 
 def language(environment: Mapping[str, str] = os.environ) -> str:
-    """The language that commands speak: "en" or "zh"."""
+    """The language of commands: "en" or "zh"."""
     named = environment.get(VARIABLE, "")
     if named in messages.LANGUAGES:
         return named
@@ -39,17 +39,17 @@ def language(environment: Mapping[str, str] = os.environ) -> str:
 
 
 def words(line: Message) -> str:
-    """``line`` in the language of the commands."""
+    """``line`` in the language of commands."""
     return messages.render(line, language())
 
 
 def text(code: str, /, **parameters: Parameter) -> str:
-    """The words of ``code`` in the language of the commands."""
+    """The words of ``code`` in the language of commands."""
     return words(message(code, **parameters))
 
 
 def joined(parts: Iterable[str], separator: Mapping[str, str] = messages.LISTING) -> str:
-    """``parts`` as the language of the commands joins them."""
+    """``parts`` joined as in the language of commands."""
     return messages.joined(parts, language(), separator)
 
 
@@ -59,7 +59,7 @@ def say(code: str, /, *, err: bool = False, **parameters: Parameter) -> None:
 
 
 def confirm(code: str, yes: bool, /, **parameters: Parameter) -> None:
-    """Ask whether to go on, unless ``yes`` was said already; end the command where the answer is no."""
+    """Ask for confirmation unless ``yes``; end the command if the answer is no."""
     if not yes:
         click.confirm(neutral(text(code, **parameters)), abort=True)
 
@@ -70,7 +70,7 @@ def columns(*names: str) -> list[str]:
 
 
 def status_message(status: str) -> Message:
-    """The status of a document, or what has become of one that another names."""
+    """The status of a document, or the outcome of one that another names."""
     return message(f"documents.status_{status}")
 
 
@@ -80,26 +80,26 @@ def status_word(status: str) -> str:
 
 
 def error_line(error: LocalmedError) -> str:
-    """What happened and what to do, as one line."""
+    """The error and its remedy as one line."""
     return messages.sentences(error.messages, language())
 
 
 def error_json(error: LocalmedError) -> dict[str, Any]:
-    """``error`` for scripts: its code, parameters and words, and what to do."""
+    """``error`` as JSON data: code, parameters, words and remedy."""
     what, *remedy = error.messages
     return {**as_json(what), "code": error.message.code, "remedy": "".join(map(words, remedy))}
 
 
 def as_json(line: Message) -> dict[str, Any]:
-    """``line`` for scripts: its code, parameters and words."""
+    """``line`` as JSON data: code, parameters and words."""
     return messages.as_json(line, language())
 
 
 def tell_problems(name: str, problems: Sequence[Message]) -> None:
-    """Print what is wrong with ``name``, or that nothing is."""
+    """Print the problems of ``name``, or that there are none."""
     say("cli.state", name=name, state=tuple(problems) or message("doctor.level_ok"))
 
 
 def tell_generation(number: int) -> None:
-    """Print which generation is served after a change, or that nothing changed (0)."""
+    """Print the generation in use after a change, or that nothing changed (0)."""
     say("generation.served", number=number) if number else say("generation.unchanged")

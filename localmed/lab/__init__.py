@@ -1,1 +1,1 @@
-"""What reproduces the papers: evaluation, multiple choice, training. Nothing else imports it."""
+"""The laboratory: evaluation, multiple choice and training as in the papers. Nothing else imports it."""

@@ -1,13 +1,13 @@
-"""What ratings of several reviewers come to: scores, tests between systems, and how far the reviewers agree.
+"""Ratings of several reviewers: scores, tests between systems, and agreement of the reviewers.
 
-- Kruskal-Wallis over the ratings of each system, as LINS reports it. Ratings of one case are not independent of each
-  other, so its p is too small where reviewers agree; the test to go by is the next.
-- Wilcoxon's signed-rank test on the differences of the cases' mean ratings, system against system, corrected by Holm
-  over the dimensions.
-- Krippendorff's alpha over all reviewers, nominal for two options and ordinal for more, with ratings missing as they
-  may; Cohen's kappa for each two reviewers, of which the mean and the lowest are given.
+- Kruskal-Wallis over the ratings of each system, as LINS reports it. Ratings of one case depend on each other, so its p
+  is too small where reviewers agree; rely on the next test.
+- Wilcoxon's signed-rank test on the differences of the cases' mean ratings between two systems, corrected by Holm over
+  the dimensions.
+- Krippendorff's alpha over all reviewers, nominal for two options and ordinal for more, with missing ratings; Cohen's
+  kappa for each pair of reviewers, as mean and minimum.
 
-What cannot be taken (one value only, one reviewer only, one case only) is ``None``, never 0 or 1.
+A statistic that is undefined (a single value, reviewer or case) is ``None``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Ratings = Mapping[str, Mapping[str, int]]  # reviewer -> unit (case and system) 
 
 
 def report(ratings: Sequence[Rating], form: str, left_out: Sequence[str], seed: int) -> Report:
-    """The figures of ``ratings`` on the dimensions of ``form``."""
+    """The statistics of ``ratings`` on the dimensions of ``form``."""
     systems, reviewers = (sorted({getattr(one, name) for one in ratings}) for name in ("system", "reviewer"))
     by_dimension: dict[str, list[Rating]] = defaultdict(list)
     for rating in ratings:
@@ -67,7 +67,7 @@ def _case_means(ratings: Sequence[Rating], system: str) -> dict[str, float]:
 
 
 def _scores(dimension: Dimension, ratings: Sequence[Rating], systems: Sequence[str], seed: int) -> list[dict[str, Any]]:
-    """A record a system: the mean over cases with its interval, and the share of the best option."""
+    """A record for each system: mean over cases with its interval, and share of the best option."""
     records = []
     for system in systems:
         if mine := [rating.value for rating in ratings if rating.system == system]:
@@ -79,7 +79,7 @@ def _scores(dimension: Dimension, ratings: Sequence[Rating], systems: Sequence[s
 
 
 def _contrasts(first: str, second: str, rated: Mapping[Dimension, Sequence[Rating]]) -> list[dict[str, Any]]:
-    """A record a dimension: first minus second, over the cases that both were rated on."""
+    """A record for each dimension: first minus second, over the cases that were rated for both."""
     records: list[dict[str, Any]] = []
     for dimension, ratings in rated.items():
         ones, others = _case_means(ratings, first), _case_means(ratings, second)
@@ -92,7 +92,7 @@ def _contrasts(first: str, second: str, rated: Mapping[Dimension, Sequence[Ratin
 
 
 def wilcoxon_p(differences: Sequence[float]) -> float | None:
-    """The two-sided p of Wilcoxon's signed-rank test; 1 where nothing differs, ``None`` of nothing."""
+    """The two-sided p of Wilcoxon's signed-rank test; 1 if all are zero, ``None`` if there are none."""
     if not differences:
         return None
     rounded = [round(value, 12) for value in differences]  # means of equal ratings that differ in the last bit are ties
@@ -102,7 +102,7 @@ def wilcoxon_p(differences: Sequence[float]) -> float | None:
 
 
 def kruskal(groups: Sequence[Sequence[float]]) -> tuple[float, float] | None:
-    """H and p of Kruskal and Wallis's test; ``None`` where all values are the same, or there is one group."""
+    """H and p of the Kruskal-Wallis test; ``None`` for equal values or a single group."""
     if len(groups) < 2 or len({value for group in groups for value in group}) < 2 or not all(groups):
         return None
     result = measures.require()[1].kruskal(*groups)
@@ -110,7 +110,7 @@ def kruskal(groups: Sequence[Sequence[float]]) -> tuple[float, float] | None:
 
 
 def alpha(table: Ratings, values: Sequence[int]) -> float | None:
-    """Krippendorff's alpha; ``None`` where no unit has two ratings, or only one value was ever given."""
+    """Krippendorff's alpha; ``None`` where no unit has two ratings, or all ratings are equal."""
     try:
         import krippendorff
     except ImportError:
@@ -125,7 +125,7 @@ def alpha(table: Ratings, values: Sequence[int]) -> float | None:
 
 
 def kappa(one: Mapping[str, int], other: Mapping[str, int]) -> float | None:
-    """Cohen's kappa of two reviewers over the units that both rated; ``None`` where chance alone would agree."""
+    """Cohen's kappa of two reviewers over the units that both rated; ``None`` where chance agreement is 1."""
     units = [unit for unit in one if unit in other]
     if not units:
         return None
@@ -138,7 +138,6 @@ def kappa(one: Mapping[str, int], other: Mapping[str, int]) -> float | None:
 
 
 def _agreement(dimension: Dimension, ratings: Sequence[Rating]) -> dict[str, Any]:
-    """Kruskal-Wallis over systems, and the reviewers' agreement."""
     table: dict[str, dict[str, int]] = defaultdict(dict)
     groups: dict[str, list[float]] = defaultdict(list)
     for rating in ratings:

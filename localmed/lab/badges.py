@@ -1,10 +1,10 @@
-"""``localmed eval badges``: the tables of Answered with Evidence, of questions each asked of several sources.
+"""``localmed eval badges``: the tables of Answered with Evidence, for questions asked of several sources.
 
-Per source the badges (Table 1); of each two sources the agreement matrix, how often both are green, how often neither
-is (the paper's "Yellow or Red" concordance), and how often at least one is (Table 2a to 2c, Fig. 3); of all sources the
-combinations that occurred (Table 2d), the share of questions with at least one green, and each source's novelty: the
-share for which it alone is green. What is not answered counts as red and is told apart. ``COMBINED`` is the same
-question asked of all sources at once; it stands in the first table only. No question is in any of it.
+For each source the badges (Table 1); for each pair of sources the agreement matrix and how often both, neither or at
+least one is green (Tables 2a to 2c, Fig. 3; "neither" is the paper's "Yellow or Red" concordance); for all sources the
+observed combinations (Table 2d), the share of questions with at least one green, and each source's novelty: the share
+for which it alone is green. An unanswered question counts as red and is also counted separately. ``COMBINED``, the
+question asked of all sources together, is only in the first table. No question is written.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 import click
 
-from localmed.cli.common import opened, progress
+from localmed.cli.common import open_session, progress
 from localmed.cli.options import json_option
 from localmed.domain import Badge, Message, SearchFilter, message
 from localmed.domain.errors import UnknownName
@@ -46,7 +46,7 @@ class BadgeRow:
 
 
 def report(badges: Sequence[BadgeRow], made: Mapping[str, str]) -> Report:
-    """The tables of ``badges``: every question has one of every source, and of ``COMBINED`` where any has."""
+    """The tables of ``badges``; every question has one for every source, and for ``COMBINED`` if any has."""
     colours: dict[str, dict[str, str]] = {}  # question -> source -> colour
     for row in badges:
         colours.setdefault(row.question, {})[row.source] = row.badge if row.badge in COLOURS else "red"
@@ -60,7 +60,8 @@ def report(badges: Sequence[BadgeRow], made: Mapping[str, str]) -> Report:
         for name in columns
     ]  # fmt: skip
     pairs = [_agreement(one, other, answers) for one, other in combinations(sources, 2)]
-    counted = sorted(Counter(tuple(row[name] for name in sources) for row in answers).items(), key=_most_first)
+    counted = sorted(Counter(tuple(row[name] for name in sources) for row in answers).items())
+    counted.sort(key=lambda entry: entry[1], reverse=True)
     greens = [{name for name in sources if row[name] == "green"} for row in answers]
     novelty = [(name, sum(green == {name} for green in greens) / total) for name in sources]
     any_green = sum(map(bool, greens)) / total
@@ -82,15 +83,8 @@ def report(badges: Sequence[BadgeRow], made: Mapping[str, str]) -> Report:
 _SHARES = ("first", "second", "both", "neither", "overall", "either")
 
 
-def _most_first(entry: tuple[tuple[str, ...], int]) -> tuple[int, tuple[str, ...]]:
-    return -entry[1], entry[0]
-
-
 def _agreement(one: str, other: str, rows: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-    """``matrix[i][j]`` counts colour i of the first with colour j of the second; shares are of the questions.
-
-    They are: green on both, on neither, the one or the other, and green on at least one.
-    """
+    """``matrix[i][j]`` counts colour i of the first with colour j of the second; the other values are shares."""
     counts = Counter((row[one], row[other]) for row in rows)
     matrix = [[counts[mine, theirs] for theirs in COLOURS] for mine in COLOURS]
     neither, both, total = sum(count for row in matrix[1:] for count in row[1:]), matrix[0][0], len(rows)
@@ -100,12 +94,10 @@ def _agreement(one: str, other: str, rows: Sequence[Mapping[str, str]]) -> dict[
 
 
 def _source(name: str) -> Message | str:
-    """A source as people read it."""
     return Message("column.all_sources") if name == COMBINED else name
 
 
 def _tables(values: Mapping[str, Any]) -> list[Table]:
-    """Every table, for the screen."""
     total, pairs, novelty = values["questions"], values["agreements"], values["novelty"]
     of: Callable[[int], str] = lambda count: f"{count} ({count / total:.1%})"  # noqa: E731
     shown = [
@@ -135,7 +127,7 @@ def _tables(values: Mapping[str, Any]) -> list[Table]:
 
 
 def _lines(values: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A record a figure: table, row, column, value."""
+    """The records of table.csv: table, row, column, value."""
     sources = ", ".join(values["sources"])
     lines = [
         ("summary", row["source"], name, row[name]) for row in values["summaries"] for name in (*COLOURS, "unanswered")
@@ -169,9 +161,9 @@ def command(ctx: click.Context, /, file: Path, named: tuple[str, ...], out: Path
     "eval".
     """
     reporting.need(plot)
-    with reporting.kept_in(out, resume, ROWS):
+    with reporting.report_folder(out, resume, ROWS):
         questions = sets.questions(file)
-        with opened(ctx) as session, progress(not as_json) as (started, advance):
+        with open_session(ctx) as session, progress(not as_json) as (started, advance):
             sources = _sources(session, named)
             made = {"questions": sha256_of(file), "sources": ", ".join(sources), **reporting.made_with(session)}
             kept, badges = Rows(out / ROWS, made, resume, BadgeRow, "question", "source"), []
@@ -191,7 +183,7 @@ def _badge(session: Session, question: Question, source: str, collections: Seque
 
 
 def _sources(session: Session, named: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
-    """The collections of each source, then of all of them; raise ``UnknownName`` for one that holds nothing."""
+    """The collections of each source, then of all; raise ``UnknownName`` for a source without passages."""
     filled = [row.collection for row in lookups.collections(session) if row.passages]
     kinds: dict[str, tuple[str, ...]] = {}
     for collection in filled:

@@ -1,14 +1,14 @@
-"""``localmed eval claims``: M-Eval over many answers, and how well its votes agree with labelled pairs.
+"""``localmed eval claims``: M-Eval over many answers, and the agreement of its votes with labelled pairs.
 
-*Answers* (``load``): a JSON list or JSON lines of ``{"id", "question", "answer", "sources", "label"}``, where ``label``
-("correct" or "mistaken") is what a person found, if anybody looked. Recall is the share of the correct responses that
-are called correct, specificity that of the mistaken ones that are called mistaken (the paper's Table I); a response on
-which there is not enough evidence is called neither. Undefined is ``None``.
+*Answers* (``load``): a JSON list or JSON lines of ``{"id", "question", "answer", "sources", "label"}``; ``label``
+("correct" or "mistaken") is a person's judgement, if any. Recall is the share of correct responses labelled correct,
+specificity that of mistaken ones labelled mistaken (the paper's Table I); a response without enough evidence has
+neither label. Undefined values are ``None``.
 
-*Pairs* (``Inside``): each text of a labelled set is a study without type or date; what M-Eval takes of it is judged,
-and only a stance that is sure enough to vote counts. ``by_claim`` compares the votes' outcome with the labels' own.
+*Pairs* (``Inside``): each text of a labelled set is treated as a study without type or date. The judge sees the excerpt
+that M-Eval takes, and only stances certain enough to vote count. ``by_claim`` compares the votes with the labels' own.
 
-Nothing kept or written holds a question's or an answer's text.
+No question or answer text is stored or written.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import click
 from localmed.answering.answer_file import VerifyInput, of_object
 from localmed.answering.claims import Read, premise
 from localmed.answering.vote import outcome, vote
-from localmed.cli.common import opened, progress
+from localmed.cli.common import open_session, progress
 from localmed.cli.options import json_option
 from localmed.domain import Answer, Message, digest, message
 from localmed.domain.errors import InputError, UsageError
@@ -39,14 +39,14 @@ from localmed.lab.stance import PairSet
 
 RESPONSES = (Label.CORRECT, Label.MISTAKEN, Label.NOT_ENOUGH, Label.NOT_JUDGED)
 CLAIMS = (Label.SUPPORTED, Label.CONTRADICTED, Label.NOT_ENOUGH, Label.NOT_JUDGED)
-RESULTS = "results.jsonl"  # what is finished, a line an answer
+RESULTS = "results.jsonl"  # finished results, one line for each answer
 
 Advance = Callable[[float, str], object]
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An answer to be verified; ``gold`` is "correct", "mistaken" or "". ``key`` tells whether it has changed."""
+    """An answer to verify; ``gold`` is "correct", "mistaken" or "", ``key`` a hash of the record."""
 
     id: str
     verify_input: VerifyInput
@@ -56,7 +56,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What an answer came to: labels and counts."""
+    """The labels and counts of an answer."""
 
     id: str
     key: str
@@ -70,7 +70,7 @@ class Result:
 
 
 def load(file: Path) -> tuple[Item, ...]:
-    """The answers of ``file``; raise ``InputError`` naming the one that cannot be used, without its text."""
+    """The answers of ``file``; raise ``InputError`` naming an invalid one, without its text."""
     records = sets.objects(sets.read_text(file), file.name)
     items = tuple(_item(record, number, place) for number, (place, record) in enumerate(records, 1))
     if not items:
@@ -93,7 +93,7 @@ def _item(record: Mapping[str, Any], number: int, place: str) -> Item:
 
 
 def result(item: Item, answer: Answer) -> Result:
-    """What ``answer`` (of the verification of ``item``) says."""
+    """The labels and counts in ``answer``, the verification of ``item``."""
     response = next((part.label for part in answer.parts if isinstance(part, ResponsePart)), Label.NOT_ENOUGH)
     return Result(
         id=item.id,
@@ -111,7 +111,7 @@ def result(item: Item, answer: Answer) -> Result:
 def run(
     items: Sequence[Item], verify: Callable[[VerifyInput], Answer], advance: Advance, kept: Rows[Result]
 ) -> list[Result]:
-    """Every item verified, in order; those that are ``kept`` as they are."""
+    """Verify every item in order, reusing ``kept`` results."""
     results = []
     for item in items:
         make = partial(lambda item: result(item, verify(item.verify_input)), item)
@@ -121,7 +121,7 @@ def run(
 
 
 def report(name: str, judge: str, results: Sequence[Result]) -> Report:
-    """The counts and shares of ``results``; shares are of those with a ``gold`` label."""
+    """Counts and shares of ``results``; shares are over items with a ``gold`` label."""
     seconds = sorted(row.seconds for row in results)
     median = seconds[len(seconds) // 2] if seconds else 0.0
     given = [label for row in results for label in row.claims]
@@ -162,7 +162,6 @@ def _counts(names: Sequence[str], labels: Sequence[str]) -> dict[str, int]:
 
 
 def _share(results: Sequence[Result]) -> float | None:
-    """The share that is called what it is; undefined of nothing."""
     return sum(row.response == row.gold for row in results) / len(results) if results else None
 
 
@@ -174,7 +173,7 @@ def _metric(name: str, value: float | None) -> Message:
 
 
 def label_of(label: str) -> Message:
-    """A label as people read it."""
+    """The message of a label."""
     return Message(f"verify.label_of.{label}")
 
 
@@ -182,23 +181,23 @@ def label_of(label: str) -> Message:
 
 
 class Inside:
-    """``Entailment`` as M-Eval uses ``judge``: what it takes of a text, and only what is sure enough to vote."""
+    """``Entailment`` with the inputs and votes of M-Eval: its excerpts, and only stances certain enough to vote."""
 
     def __init__(self, judge: Entailment) -> None:
         self._judge = judge
         self.name, self.languages = f"inside M-Eval: {judge.name}", judge.languages
 
     def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Stance]:
-        """See ``Entailment``; every stance is certain, or not judged."""
+        """See ``Entailment``; every stance is certain or not judged."""
         taken = [(premise([Read.of(text)], claim).text, claim) for text, claim in pairs]
         stances = iter(self._judge.judge([pair for pair in taken if pair[0]]))
-        return [_voted(next(stances)) if text else _voted(_NEUTRAL) for text, _ in taken]
+        return [_as_vote(next(stances)) if text else _as_vote(_NEUTRAL) for text, _ in taken]
 
 
 _NEUTRAL = Stance(0.0, 1.0, 0.0)
 
 
-def _voted(stance: Stance) -> Stance:
+def _as_vote(stance: Stance) -> Stance:
     if not stance.judged:
         return NOT_JUDGED
     side = vote(stance)
@@ -206,7 +205,7 @@ def _voted(stance: Stance) -> Stance:
 
 
 def by_claim(pair_set: PairSet, stances: Sequence[Stance]) -> dict[tuple[str, str], int]:
-    """How often (what the labels' vote says of a claim, what the stances' vote says), every text weighing the same."""
+    """Counts of (label by the gold votes, label by the stances' votes) over claims; all texts have equal weight."""
     by_hypothesis: dict[str, list[tuple[int, Stance]]] = {}
     values = {"entailment": 1, "contradiction": -1}
     for pair, judged in zip(pair_set.pairs, stances, strict=True):
@@ -221,7 +220,7 @@ def by_claim(pair_set: PairSet, stances: Sequence[Stance]) -> dict[tuple[str, st
 
 
 def pairs_report(pair_set: PairSet, judges: Sequence[Entailment], seed: int, advance: Advance) -> Report:
-    """The judge inside M-Eval (the first) and alone, each class, and what the votes made of the claims."""
+    """Scores of the judge inside M-Eval (the first) and alone, by class, and the votes on the claims."""
     scores = [stance.score(pair_set, judge, seed, advance) for judge in judges]
     made = stance.report(pair_set, scores, seed)
     counts = by_claim(pair_set, judges[0].judge([(pair.premise, pair.hypothesis) for pair in pair_set.pairs]))
@@ -270,7 +269,11 @@ def command(
     reporting.need(*((plot,) if out else ()))
     items = load(questions) if questions else ()
     pair_set = stance.load(pairs) if pairs else None
-    with reporting.kept_in(out, resume), opened(ctx) as session, progress(not as_json) as (started, advance):
+    with (
+        reporting.report_folder(out, resume),
+        open_session(ctx) as session,
+        progress(not as_json) as (started, advance),
+    ):
         judge = session.site.entailment
         if pair_set:
             judges: list[Entailment] = [Inside(judge), judge]

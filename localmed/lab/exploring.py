@@ -1,14 +1,13 @@
 """Exploring and judging queries for source planning (Omni-RAG, source planning optimisation, 4.2.1 and 4.2.2).
 
-For each question and each source a chat model writes several queries, with a temperature, each drawing shown what was
-written before; what it wrote twice counts once. Beside them stand the queries of the rules: the question itself, and
-its terms that the concept graph has. Each query is searched in its source once, and judged: positive where its passages
-lead to the right answer and more surely than no passages do, negative otherwise; a tie is negative. So what a reader
-knows by itself is credited to no query, which the paper holds against judging by the reader's answer (A.2).
+For each question and source a chat model writes several queries with a temperature, each drawing shown the previous
+ones; duplicates count once. The rules add the question itself and its terms in the concept graph. Each query is
+searched once in its source and judged: positive if its passages lead to the right answer more surely than no passages
+do, else negative. So the reader's own knowledge is credited to no query, the paper's objection to judging by the
+reader's answer (A.2).
 
-Rows, one for each drawing and each judgement, are written as they are finished and outlive the process
-(``rows``): nothing is drawn or judged twice. They hold queries, and so what the questions say. Not explored
-is the concept graph: its cards are no passages.
+Drawings and judgements are stored when finished (``rows``), so nothing is repeated after an interruption. They contain
+queries and so parts of the questions. The concept graph is not explored: its cards are not passages.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from localmed.text.language import detect
 
 CANDIDATES = 6  # queries of a source that the model writes (Omni-RAG, A.1)
 DRAWS = 2  # the second where the first repeats itself
-CHARACTERS = 70  # of a query; the paper's have 4 to 7 words, and what is longer mostly repeats itself
+CHARACTERS = 70  # of a query; the paper's have 4 to 7 words, and longer ones mostly repeat themselves
 TOKENS = 30  # of a query in JSON
 
 WRITE = instructions("source_queries")
@@ -46,7 +45,7 @@ SOURCE, BEFORE = instructions("source_of_queries"), instructions("queries_before
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What a model wrote for a question and a source, those that a plan can hold."""
+    """The valid queries that a model wrote for a question and a source."""
 
     question: str
     source: str
@@ -56,9 +55,9 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What the passages of a query come to; of the question without passages where ``source`` is "".
+    """The judgement of a query's passages; of the question without passages where ``source`` is "".
 
-    ``score`` says how surely they lead to the right answer, 0 to 1; ``right`` whether they do.
+    ``score`` is how surely they lead to the right answer, 0 to 1; ``right``: whether they do.
     """
 
     question: str
@@ -70,7 +69,7 @@ class Judged:
     seconds: float
 
     def better(self, base: Judged) -> bool:
-        """Whether the query is positive, beside what the question comes to without passages."""
+        """Whether the query is positive, compared with ``base``, the question without passages."""
         return self.right and self.score > base.score
 
 
@@ -79,16 +78,16 @@ Read = Callable[[str, tuple[Evidence, ...]], Sequence[float]]  # question id -> 
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Tells of a question's id whether passages lead to its right answer, and how surely, 0 to 1."""
+    """Judges, for a question's id, whether passages lead to its right answer and how surely, 0 to 1."""
 
     name: str  # for manifests
     judge: Callable[[str, Sequence[Hit]], tuple[bool, float]]
 
 
 def by_documents(judgements: Mapping[str, Mapping[str, int]], relevant_from: int = 1) -> Judge:
-    """By documents that are known to hold the answer, ``judgements[question id][document id]`` being a gain.
+    """A judge by documents known to contain the answer; ``judgements[question id][document id]`` is a gain.
 
-    The score is one over the rank of the first of them.
+    The score is the reciprocal rank of the first of them.
     """
 
     def judge(question: str, hits: Sequence[Hit]) -> tuple[bool, float]:
@@ -100,7 +99,7 @@ def by_documents(judgements: Mapping[str, Mapping[str, int]], relevant_from: int
 
 
 def by_reader(answers: Mapping[str, int], read: Read, cite: Callable[[tuple[Hit, ...]], tuple[Evidence, ...]]) -> Judge:
-    """By a reader that chooses among a question's options with the passages; ``answers`` are the right ones' places.
+    """A judge by a reader that chooses among a question's options; ``answers`` are the places of the right ones.
 
     The score is the probability of the right option.
     """
@@ -121,7 +120,7 @@ KEPT = ((Drawn, Judged), "question", "source", "query")  # how rows are read, an
 
 @dataclass(frozen=True, slots=True)
 class Explorer:
-    """What explores: the model that writes, the sources, their search, the judge. ``candidates`` a source."""
+    """Writes, searches and judges queries: at most ``candidates`` written ones for each source."""
 
     chat: CountingChat
     sources: tuple[str, ...]
@@ -133,36 +132,35 @@ class Explorer:
     cache: dict[tuple[str, str], tuple[Hit, ...]] = field(default_factory=dict)
 
     def units(self, question: Question, kept: Kept) -> Iterator[Drawn | Judged]:
-        """Every row of ``question``, those that are ``kept`` as they are; drawn before judged."""
-        yield kept.get((question.id, "", ""), partial(self._judged, question, "", ""))
+        """Every row of ``question``, reusing ``kept`` ones; drawings precede judgements."""
+        yield kept.get((question.id, "", ""), partial(self._judge_query, question, "", ""))
         for source in self.sources:
-            row = kept.get((question.id, source, ""), partial(self._drawn, question, source))
+            row = kept.get((question.id, source, ""), partial(self._draw, question, source))
             yield row
             assert isinstance(row, Drawn)
             for query in self.queries(question, row):
-                yield kept.get((question.id, source, query), partial(self._judged, question, source, query))
+                yield kept.get((question.id, source, query), partial(self._judge_query, question, source, query))
 
     def queries(self, question: Question, drawn: Drawn) -> tuple[str, ...]:
-        """What is judged for a source: the model's queries and the rules', each once."""
+        """The distinct queries to judge for a source: the model's and the rules'."""
         rules = (question.text, " ".join(self.terms(question.text)))
         return distinct([*drawn.queries, *(query for query in rules if is_query(query))])
 
     def requests(self, question: Question) -> list[Request]:
-        """The first drawing of each source, for an estimate of what exploring costs."""
+        """The first request of each source, to estimate the cost."""
         return [self._request(question, source, (), 0) for source in self.sources]
 
-    def _drawn(self, question: Question, source: str) -> Drawn:
+    def _draw(self, question: Question, source: str) -> Drawn:
         began = time.perf_counter()
         queries: tuple[str, ...] = ()
         for draw in range(DRAWS):
-            texts = self._written(self._request(question, source, queries, draw))
+            texts = self._read_queries(self._request(question, source, queries, draw))
             queries = distinct([*queries, *(text for text in texts if is_query(text))])[: self.candidates]
             if len(queries) == self.candidates:
                 break
         return Drawn(question.id, source, queries, round(time.perf_counter() - began, 3))
 
-    def _written(self, request: Request) -> list[str]:
-        """The queries of a reply; none where it cannot be used."""
+    def _read_queries(self, request: Request) -> list[str]:
         try:
             value = self.chat.complete(request).value
         except Rejected:
@@ -182,36 +180,36 @@ class Explorer:
         messages = (system, Message("user", "\n".join(lines)))
         return Request(messages, TOKENS * self.candidates + TOKENS, schema, TEMPERATURE, drawn_with)
 
-    def _judged(self, question: Question, source: str, query: str) -> Judged:
+    def _judge_query(self, question: Question, source: str, query: str) -> Judged:
         began = time.perf_counter()
-        hits = self._searched(source, query) if source else ()
+        hits = self._search_once(source, query) if source else ()
         right, score = self.judge.judge(question.id, hits)
         passages = tuple(hit.passage.id for hit in hits)
         seconds = round(time.perf_counter() - began, 3)
         return Judged(question.id, source, query, passages, right, round(score, 6), seconds)
 
-    def _searched(self, source: str, query: str) -> tuple[Hit, ...]:
+    def _search_once(self, source: str, query: str) -> tuple[Hit, ...]:
         if (source, query) not in self.cache:
             self.cache[source, query] = self.search(source, query)
         return self.cache[source, query]
 
 
 def distinct(queries: Sequence[str]) -> tuple[str, ...]:
-    """``queries`` without those that repeat an earlier one but for case and blanks."""
+    """``queries`` without repetitions that differ only in case and blanks."""
     return tuple({" ".join(query.casefold().split()): query for query in reversed(queries)}.values())[::-1]
 
 
 # --- plans to learn from ----------------------------------------------------------------------------------------------
 
-# The paper's rules (4.2.3): of a source's positive queries up to three make the positive plan, drawn where there are
-# more; a source without one is left empty; a question without any is left out. The negative plan is made of negative
-# queries in the same way, and only a question with both plans is a pair for direct preference optimisation. A question
-# that is not judged to its end is left out. A file of pairs holds the questions and queries themselves.
+# The paper's rules (4.2.3): the positive plan has up to three positive queries of each source, drawn if there are more;
+# a question without any is skipped, as is one whose judging is incomplete. The negative plan is built from negative
+# queries in the same way. Only a question with both plans is a pair for direct preference optimisation. A file of pairs
+# contains the questions and queries.
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A question, the sources there were, a plan that is good for it, and one that is not ("": there is none)."""
+    """A question, its sources, a positive plan, and a negative one ("": none)."""
 
     question: str
     text: str
@@ -221,7 +219,7 @@ class Pair:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """What the planner is asked, word for word as the role ``plan`` asks it."""
+        """The prompt of the planner, identical to that of the role ``plan``."""
         form = PLAN.form
         assert isinstance(form, Writing)
         task = PlanInput(self.text, self.sources)
@@ -231,7 +229,7 @@ class Pair:
 def pairs(
     explored: Iterable[Drawn | Judged], questions: Sequence[Question], sources: tuple[str, ...], seed: int
 ) -> list[Pair]:
-    """The pairs of ``questions``, in their order; the same ones for the same rows and seed."""
+    """The pairs of ``questions`` in their order; deterministic for the same rows and seed."""
     base: dict[str, Judged] = {}
     judged: dict[str, dict[str, list[Judged]]] = defaultdict(lambda: defaultdict(list))
     for row in explored:
@@ -252,31 +250,25 @@ def pairs(
 
 
 def _plans(by_source: Mapping[str, Sequence[Judged]], base: Judged, seed: str) -> tuple[SourcePlan, SourcePlan]:
-    """The positive plan and the negative one."""
     draw = random.Random(seed)  # noqa: S311  (a sample, not a secret)
     plans = []
     for positive in (True, False):
-        named: dict[str, Any] = {
-            source: _some([row.query for row in judged if row.better(base) is positive], draw)
-            for source, judged in by_source.items()
-        }
+        named: dict[str, Any] = {}
+        for source, judged in by_source.items():
+            queries = [row.query for row in judged if row.better(base) is positive]
+            chosen = draw.sample(range(len(queries)), min(QUERIES, len(queries)))
+            named[source] = tuple(queries[place] for place in sorted(chosen))
         plans.append(SourcePlan(**named))
     return plans[0], plans[1]
 
 
-def _some(queries: Sequence[str], draw: random.Random) -> tuple[str, ...]:
-    """At most three of ``queries``, in their order."""
-    chosen = draw.sample(range(len(queries)), min(QUERIES, len(queries)))
-    return tuple(queries[place] for place in sorted(chosen))
-
-
 def write(file: Path, made: Mapping[str, Any], pairs: Sequence[Pair], explored: Path) -> None:
-    """Write ``pairs`` behind a line with what they are ``made`` with and of (``explored``), whole or not at all."""
+    """Write ``pairs`` after a line with what they are ``made`` with and a hash of ``explored``, atomically."""
     made = {**made, "explored": sha256_of(explored)}
     with writable(file):
         files.replace(file, "".join(map(line, (made, *map(asdict, pairs)))).encode())
 
 
 def read(file: Path) -> list[Pair]:
-    """What ``write`` wrote; raise ``InputError`` where it cannot be read."""
+    """The pairs of a file; raise ``InputError`` where it cannot be read."""
     return stored(file, Pair)[1]

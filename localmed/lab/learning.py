@@ -1,12 +1,12 @@
 """Planning learning (Omni-RAG, source planning optimisation, 4.2.3): supervised fine-tuning, then preference pairs.
 
-Low-rank adapters (LoRA) are trained on the base model's own GGUF, dequantised: first on the positive plans (SFT), then
-on pairs of a positive and a negative plan (DPO, Rafailov et al. 2023), whose reference is the model after SFT. Prompts
-and plans are cut into tokens by the process that will serve the planner, so that it is trained on what it is asked.
+Low-rank adapters (LoRA) are trained on the base model's GGUF, dequantised: first on the positive plans (SFT), then on
+pairs of a positive and a negative plan (DPO, Rafailov et al. 2023) with the model after SFT as reference. The process
+that will serve the planner tokenises prompts and plans, so that training and serving agree.
 
-Each stage keeps checkpoints and ends with an adapter and ``manifest.json``, written last: what it was made of and with.
-A stage that is finished is not done again; one that was interrupted goes on from its last whole checkpoint, and if that
-cannot be loaded from the one before, else from the start. What the libraries raise ends in ``ModelError``.
+Each stage stores checkpoints and ends with an adapter and ``manifest.json``, written last. A finished stage is not
+repeated. An interrupted one continues from its last sealed checkpoint, or the one before if that cannot be loaded, else
+from the start. Library exceptions become ``ModelError``.
 """
 
 from __future__ import annotations
@@ -36,9 +36,8 @@ if TYPE_CHECKING:
 
 # --- checkpoints ------------------------------------------------------------------------------------------------------
 
-# A checkpoint counts only where a seal, written last, names its files by their hashes: trainers write and delete a
-# checkpoint file by file, so that a kill or a power cut leaves folders that look like checkpoints and are none. What
-# has no seal, or other bytes than it says, is removed when the stage goes on.
+# A checkpoint is valid only with a seal, written last, of the hashes of its files: trainers write and delete file by
+# file, so that a kill or a power cut leaves incomplete folders. Those are removed when the stage continues.
 
 KEPT = 2  # sealed ones: the newest, and the one before in case it cannot be loaded
 SEAL = "seal.json"
@@ -46,13 +45,13 @@ _NAME = re.compile(r"checkpoint-(\d+)")
 
 
 def step_of(checkpoint: Path) -> int:
-    """The step that a checkpoint was written after, by its name; -1 for another name."""
+    """The step of a checkpoint's name; -1 for another name."""
     match = _NAME.fullmatch(checkpoint.name)
     return int(match[1]) if match else -1
 
 
 def seal(checkpoint: Path) -> None:
-    """Say that a checkpoint is whole, and remove the oldest sealed ones beside it."""
+    """Mark a checkpoint as complete, and remove the oldest sealed ones."""
     paths = sorted(path for path in checkpoint.rglob("*") if path.is_file() and path.name != SEAL)
     hashes = {path.relative_to(checkpoint).as_posix(): sha256_of(path) for path in paths}
     files.replace(checkpoint / SEAL, json.dumps(hashes).encode())
@@ -61,8 +60,8 @@ def seal(checkpoint: Path) -> None:
         _remove(path)
 
 
-def last(folder: Path) -> Path | None:
-    """The newest whole checkpoint of a stage; those that are not whole are removed."""
+def last_checkpoint(folder: Path) -> Path | None:
+    """The newest complete checkpoint of a stage; removes incomplete ones."""
     whole = []
     for checkpoint in _newest_first(folder):
         if _whole(checkpoint):
@@ -86,7 +85,7 @@ def _whole(checkpoint: Path) -> bool:
 
 
 def _remove(checkpoint: Path) -> None:
-    """Remove the seal first: what is left of the others then counts for nothing."""
+    """Remove a checkpoint, its seal first, so that an interrupted removal leaves no sealed remainder."""
     if not checkpoint.is_dir() or checkpoint.is_symlink():
         checkpoint.unlink()
         return
@@ -106,7 +105,7 @@ Advance = Callable[[float, str], object]
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How it is trained. Defaults are usual ones for LoRA; the paper names none of a small model's."""
+    """Training parameters. Defaults are common for LoRA; the paper gives none for small models."""
 
     sft_epochs: float = 2.0
     dpo_epochs: float = 1.0
@@ -121,7 +120,7 @@ class Recipe:
     seed: int = 1
 
     def stages(self, examples: Sequence[Example]) -> dict[str, tuple[list[Example], float]]:
-        """What each stage learns from, and how often."""
+        """The examples and epochs of each stage."""
         fitting = [example for example in examples if example.longest <= self.most_tokens]
         pairs = [example for example in fitting if example.rejected]
         return {SFT: (fitting, self.sft_epochs), DPO: (pairs, self.dpo_epochs)}
@@ -129,7 +128,7 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The model that is trained: a registered GGUF file."""
+    """The registered GGUF file that is trained."""
 
     name: str
     path: Path
@@ -138,7 +137,7 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """The tokens of a prompt, of its positive plan, and of its negative one (() where there is none)."""
+    """The tokens of a prompt, its positive plan, and its negative one (empty: none)."""
 
     prompt: tuple[int, ...]
     chosen: tuple[int, ...]
@@ -146,12 +145,12 @@ class Example:
 
     @property
     def longest(self) -> int:
-        """The tokens of the prompt with the longer plan."""
+        """The tokens of the prompt and the longer plan."""
         return len(self.prompt) + max(len(self.chosen), len(self.rejected))
 
 
 def require() -> None:
-    """Load what trains, without a network; raise ``ModelError`` if it is not installed."""
+    """Load the training libraries without network; raise ``ModelError`` if they are not installed."""
     before_models()  # trl counts its users over the network unless it is told not to before it loads
     os.environ["TQDM_DISABLE"] = "1"  # localmed shows how far it is
     try:
@@ -168,7 +167,7 @@ def require() -> None:
 def learn(
     base: Base, recipe: Recipe, examples: Sequence[Example], pairs: Path, folder: Path, advance: Advance
 ) -> Mapping[str, Mapping[str, Any]]:
-    """Train both stages in ``folder``; returns their manifests. ``pairs`` is the file that the examples are of."""
+    """Train both stages in ``folder``; return their manifests. ``pairs`` is the file of the examples."""
     stages = recipe.stages(examples)
     facts = {
         "base": {"name": base.name, "sha256": base.sha256},
@@ -183,11 +182,11 @@ def learn(
             raise InputError("training.no_pairs", stage=stage)
         made = {"stage": stage, "examples": len(chosen), **facts}
         before = folder / SFT / "adapter" if stage == DPO else None
-        manifests[stage] = _stage(base, recipe, chosen, made, folder / stage, before, advance)
+        manifests[stage] = _train_stage(base, recipe, chosen, made, folder / stage, before, advance)
     return manifests
 
 
-def _stage(
+def _train_stage(
     base: Base,
     recipe: Recipe,
     examples: Sequence[Example],
@@ -196,14 +195,13 @@ def _stage(
     before: Path | None,
     advance: Advance,
 ) -> Mapping[str, Any]:
-    """The manifest of a stage, trained unless it is finished."""
-    finished = _finished(folder, made)
+    finished = _finished_manifest(folder, made)
     if finished:
         return finished
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of libraries, on what they will rename
+        warnings.simplefilter("ignore")  # deprecations in the libraries
         try:
-            trainer = _trained(lambda: _trainer(base, recipe, examples, folder, before, advance), folder)
+            trainer = _train(lambda: _make_trainer(base, recipe, examples, folder, before, advance), folder)
             trainer.model.save_pretrained(str(folder / "adapter"), selected_adapters=["default"])
         except LocalmedError:
             raise
@@ -215,8 +213,8 @@ def _stage(
     return manifest
 
 
-def _finished(folder: Path, made: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The manifest of a finished stage; raise ``UsageError`` for a stage that was begun with something else."""
+def _finished_manifest(folder: Path, made: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The manifest of a finished stage; raise ``UsageError`` for a stage begun with other inputs."""
     begun = folder / "made.json"
     if begun.exists() and json.loads(begun.read_text("utf-8")) != made:
         raise UsageError("training.learnt_other", stage=folder.name, folder=str(folder.parent))
@@ -230,18 +228,18 @@ def _finished(folder: Path, made: Mapping[str, Any]) -> Mapping[str, Any] | None
 
 
 def _hashes(folder: Path) -> dict[str, str]:
-    """The sha256 of each file of an adapter but its page for the hub, which holds nothing."""
+    """The sha256 of each file of an adapter, without its empty model card."""
     paths = sorted(path for path in folder.glob("*") if path.suffix in (".json", ".safetensors"))
     return {path.name: sha256_of(path) for path in paths}
 
 
-def _trained(make: Callable[[], Any], folder: Path) -> Any:
-    """A trainer that has come to its end, from the newest checkpoint that can be loaded, else from the start."""
+def _train(make: Callable[[], Any], folder: Path) -> Any:
+    """A trainer that has finished, started from the newest loadable checkpoint."""
     while True:
-        checkpoint, trainer = last(folder), make()
+        checkpoint, trainer = last_checkpoint(folder), make()
         try:
             trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-        except Exception:  # whatever a loader raises at bytes that it does not know
+        except Exception:  # loaders raise various errors on unknown bytes
             if checkpoint is None or trainer.has_stepped:
                 raise
             aside = checkpoint.with_name(f"unloadable-{checkpoint.name}")  # it is whole, and yet cannot be loaded
@@ -251,20 +249,20 @@ def _trained(make: Callable[[], Any], folder: Path) -> Any:
             return trainer
 
 
-# --- what only runs where the extra "train" is installed -----------------------------------------------------------
+# --- needs the extra "train" ------------------------------------------------------------------------------------------
 
 
-def _trainer(
+def _make_trainer(
     base: Base, recipe: Recipe, examples: Sequence[Example], folder: Path, before: Path | None, advance: Advance
 ) -> Any:
-    """A trainer of trl: of positive plans, or of pairs where there is an adapter from ``before``."""
+    """A trl trainer: SFT, or DPO if there is an adapter from ``before``."""
     import torch
     import trl
     from datasets import Dataset, disable_progress_bars
     from transformers import PrinterCallback, TrainerCallback, set_seed
 
     class Following(TrainerCallback):  # type: ignore[misc]
-        """Tells how far the stage is, and seals what is saved."""
+        """Reports the progress of the stage and seals checkpoints."""
 
         def on_step_begin(self, *_: Any, **__: Any) -> None:
             trainer.has_stepped = True
@@ -311,7 +309,7 @@ def _trainer(
 
 
 def _model(base: Base, recipe: Recipe, before: Path | None) -> Any:
-    """The base model, dequantised, with a fresh adapter or the one from ``before``."""
+    """The dequantised base model with a new adapter or the one from ``before``."""
     import torch
     from peft import LoraConfig, PeftModel, get_peft_model
     from transformers import AutoModelForCausalLM, GgufConfig
@@ -319,7 +317,7 @@ def _model(base: Base, recipe: Recipe, before: Path | None) -> Any:
 
     logging.disable_progress_bar()
     logging.set_verbosity_error()
-    dense = GgufConfig(gguf_file=base.path.name, dequantize=True)  # what is packed cannot be trained
+    dense = GgufConfig(gguf_file=base.path.name, dequantize=True)  # quantised weights cannot be trained
     model = AutoModelForCausalLM.from_pretrained(
         str(base.path.parent), gguf_file=base.path.name, quantization_config=dense, dtype=torch.bfloat16
     )
@@ -331,7 +329,7 @@ def _model(base: Base, recipe: Recipe, before: Path | None) -> Any:
 
 
 def _tokenizer() -> Any:
-    """A tokenizer that cuts nothing: a trainer asks for one, and takes the number that fills rows up from it."""
+    """A dummy tokenizer: trainers require one, and take the padding token from it."""
     from tokenizers import Tokenizer
     from tokenizers.models import WordLevel
     from transformers import PreTrainedTokenizerFast
@@ -342,11 +340,10 @@ def _tokenizer() -> Any:
 
 # --- exporting --------------------------------------------------------------------------------------------------------
 
-# A trained adapter merged into the GGUF that it was trained on, so that llama.cpp serves it like any other model. The
-# base file is copied as it is, header and vocabulary included; only the matrices that the adapter changes are written
-# anew, in half precision: what they were, dequantised, and ``alpha / rank * B A`` (LoRA, Hu et al. 2021). Files of the
-# Llama architecture hold the rows of queries and keys of attention in another order than the trainer's, pairs of the
-# rotation side by side (llama.cpp's converter): the change is brought into it.
+# A trained adapter is merged into its base GGUF, so that llama.cpp serves it like any other model. The base file is
+# copied with header and vocabulary; changed matrices are written in half precision as the dequantised base plus
+# ``alpha / rank * B A`` (LoRA, Hu et al. 2021). Llama files interleave the rows of attention queries and keys as pairs
+# of the rotation (llama.cpp's converter), unlike the trainer; the change is reordered accordingly.
 
 PARTS = {  # a module of the trainer -> the matrix of a layer in the file
     "self_attn.q_proj": "attn_q",
@@ -365,23 +362,23 @@ REORDERED = {  # the architectures whose adapters can be merged -> matrices with
 _MODULE = re.compile(r"base_model\.model\.model\.layers\.(\d+)\.(.+)\.lora_(A|B)\.weight")
 
 
-def check(architecture: str) -> None:
-    """Raise ``ModelError`` for an architecture that cannot be merged into."""
+def require_mergeable(architecture: str) -> None:
+    """Raise ``ModelError`` for an architecture whose adapters cannot be merged."""
     if architecture not in REORDERED:
         raise ModelError("training.architecture", name=architecture, known=tuple(REORDERED))
 
 
 def merge(base: Path, adapter: Path, target: Path, advance: Callable[[float, str], object]) -> tuple[int, str]:
-    """Write ``base`` with ``adapter`` (a folder of peft's) to ``target``, whole or not at all.
+    """Write ``base`` merged with the peft folder ``adapter`` to ``target``, atomically.
 
-    Returns how many matrices changed, and the sha256 of what was written.
+    Return the number of changed matrices and the sha256 of the result.
     """
     from gguf import GGMLQuantizationType, GGUFReader, GGUFWriter
     from gguf.quants import dequantize
 
     reader = GGUFReader(str(base))
     architecture = str(reader.fields["general.architecture"].contents())
-    check(architecture)
+    require_mergeable(architecture)
     changes = _changes(adapter, lambda part: _heads(reader, architecture, part))
     fresh = target.with_suffix(".part")
     writer = GGUFWriter(str(fresh), architecture)
@@ -418,13 +415,13 @@ def _copy_header(reader: Any, writer: Any) -> None:
 
 
 def _heads(reader: Any, architecture: str, part: str) -> int:
-    """The heads by which the rows of ``part`` are reordered; 0 where they are not."""
+    """The number of heads by which the rows of ``part`` are reordered; 0 if they are not."""
     name = REORDERED[architecture].get(part)
     return int(reader.fields[f"{architecture}.attention.{name}"].contents()) if name else 0
 
 
 def _changes(adapter: Path, heads: Callable[[str], int]) -> dict[str, Matrix]:
-    """What the adapter adds to each matrix of the file, by its name there."""
+    """The delta of each matrix, by its GGUF name."""
     from safetensors.numpy import load_file
 
     config = json.loads((adapter / "adapter_config.json").read_text("utf-8"))
@@ -439,7 +436,7 @@ def _changes(adapter: Path, heads: Callable[[str], int]) -> dict[str, Matrix]:
 
 
 def reordered(matrix: Matrix, heads: int) -> Matrix:
-    """Rows of each of ``heads`` as (first half, second half) -> as pairs; as they are for no heads."""
+    """Rows of each of ``heads`` from (first half, second half) to interleaved pairs; unchanged for 0 heads."""
     if not heads:
         return matrix
     rows, columns = matrix.shape

@@ -1,25 +1,23 @@
-"""Link-Eval: how well the sentences of an answer are tied to their sources (LINS, "Construction of Link-Eval", Fig. 5).
+"""Link-Eval: how well an answer's sentences are supported by their sources (LINS, "Construction of Link-Eval", Fig. 5).
 
-Counts, from which the metrics are taken:
+- Citation set precision: correct sets / sets. A set is all citations of a statement; it is correct if the concatenated
+  texts of its sources entail the statement. A statement that a source contains verbatim is entailed by rule and counted
+  as verbatim; without a model nothing else is judged.
+- Citation precision: correct citations / citations. A citation is correct if its set is correct, and no longer is
+  without this citation. A second source that says the same therefore lowers precision: neither is irreplaceable.
+- Citation recall: correctly cited valid references / valid references. A reference (retrieved, cited or not) is valid
+  if its relevance score for the question is above ``VALID_FROM``.
+- Statement correctness: 0 if two statements contradict each other, else whether the statements contain the gold answer.
+  Consistency is the first half, which needs no gold answer.
+- Fluency: the mean probability that a statement is fluent, by a chat model.
 
-- citation set precision = correct sets / sets. A set is all that one statement cites; it is correct if the texts of its
-  sources, put together, entail the statement. A statement that one of them says word for word is entailed by rule, and
-  counted as verbatim: without a model nothing else is judged.
-- citation precision = correct citations / citations. A citation is correct if its set is, and is no longer when this
-  citation alone is left out. So a second source that says the same lowers it: then neither is irreplaceable.
-- citation recall = valid references cited correctly / valid references. A reference (whatever was retrieved, cited or
-  not) is valid if its score for the question is above ``VALID_FROM``.
-- statement correctness = 0 if two statements contradict each other, else 1 if the statements hold the gold answer and 0
-  if not. Consistency is its first half, which needs no gold answer.
-- fluency = the mean probability that a statement reads well, by a chat model.
+A metric without cases is None: an answer without citations has no precision, and uncited statements are counted
+separately. Sets, pairs and references in a language that the judge does not know are reported as unjudged and count
+nowhere. A marker without a source is a citation, and never correct.
 
-A metric of nothing is undefined (None): an answer that cites nothing has no precision, and statements without citation
-are counted apart. What the judge does not know the language of is not judged: such sets, pairs and references count
-nowhere and are reported. A marker that names no source is a citation, and never a correct one.
-
-The references of an answer of the library's are looked for again, as ``ask`` did: the sections found, and what is cited
-besides. Of an answer from elsewhere they are the sources given with it. Two rounds of judging: all sets, pairs and the
-gold answer; then the correct sets, each without one citation.
+The references of an answer of the library are searched again as ``ask`` did (the sections found, plus the cited ones);
+those of another answer are its given sources. Judging takes two rounds: all sets, pairs and the gold answer; then the
+correct sets without one citation each.
 """
 
 from __future__ import annotations
@@ -49,9 +47,9 @@ Stances = Mapping[tuple[str, str], Stance]
 
 @dataclass(frozen=True, slots=True)
 class LinkCounts:
-    """The counts of one answer, and its metrics. Counts of sets, pairs and references are of those that were judged.
+    """The counts of one answer, of judged sets, pairs and references, and its metrics.
 
-    ``gold`` is 1 where the statements hold the gold answer, 0 where not, None where there is none or nobody judged.
+    ``gold`` is 1 if the statements contain the gold answer, 0 if not, None without one or without a judgement.
     """
 
     statements: int = 0
@@ -91,18 +89,18 @@ class LinkCounts:
 
     @property
     def consistency(self) -> float | None:
-        """1 if no two statements contradict each other, 0 if some do; None where fewer than two were compared."""
+        """1 if no statements contradict each other, 0 if some do; None if fewer than two were compared."""
         return float(not self.conflicts) if self.pairs else None
 
     @property
     def statement_correctness(self) -> float | None:
-        """A contradiction is wrong whatever the gold answer; without one it is the gold answer that decides."""
+        """0 with a contradiction, else ``gold``; None where undefined or pairs were not judged."""
         if self.conflicts and self.gold is not None:
             return 0.0
         return None if self.gold is None or self.unjudged_pairs else float(self.gold)
 
     def metrics(self) -> dict[str, float | None]:
-        """All of them by name, in the order in which they are shown."""
+        """All metrics by name, in display order."""
         return {name: getattr(self, name) for name in METRICS}
 
 
@@ -116,7 +114,7 @@ def _share(part: int, whole: int) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class LinkStatement:
-    """A sentence and the markers that it carries."""
+    """A sentence and its citation markers."""
 
     text: str
     markers: tuple[str, ...] = ()
@@ -124,7 +122,7 @@ class LinkStatement:
 
 @dataclass(frozen=True, slots=True)
 class LinkSource:
-    """What a marker stands for; "" for a reference that was retrieved and not cited."""
+    """The passage of a marker; "" for a reference that is not cited."""
 
     marker: str
     passage: Passage
@@ -132,10 +130,9 @@ class LinkSource:
 
 @dataclass(frozen=True, slots=True)
 class LinkInput:
-    """What is evaluated. ``retrieved`` says that the references are to be looked for in the library again.
+    """The answer to evaluate. ``retrieved``: search its references in the library; else ``sources`` are all of them.
 
-    Without it ``sources`` are all the references that there were. ``gold`` is the answer known to be right, if one is;
-    ``malformed`` counts what looks like a citation in its text and cannot be read as one.
+    ``gold`` is the known right answer, if any; ``malformed`` counts unreadable citations in its text.
     """
 
     question: str
@@ -148,9 +145,9 @@ class LinkInput:
 
 @dataclass(frozen=True, slots=True)
 class CitationSet:
-    """What a statement cites: the sources that there are, in the input's order, and the markers without one.
+    """The citations of a statement: its known sources, in the input's order, and the number of unknown markers.
 
-    ``judged`` says that it can be decided on: by the judge, or since its one source says it word for word.
+    ``judged``: the judge knows the languages, or the single source contains the statement verbatim.
     """
 
     statement: str
@@ -160,32 +157,32 @@ class CitationSet:
 
     @property
     def size(self) -> int:
-        """How many citations it has."""
+        """The number of citations."""
         return len(self.sources) + self.unresolved
 
     @property
     def verbatim(self) -> bool:
-        """Whether one of its sources says the statement word for word."""
+        """Whether a source contains the statement verbatim."""
         return any(find_verbatim(one.passage.text, self.statement, one.passage.table) for one in self.sources)
 
     @property
     def premise(self) -> str:
-        """The texts of its sources; "" if there is not a word in them."""
+        """The texts of its sources; "" if they have no words."""
         kept = [source.passage for source in self.sources]
         return "\n".join(passage.in_context for passage in kept) if any(words(passage.text) for passage in kept) else ""
 
     @property
     def needs_judge(self) -> bool:
-        """Whether the judge is asked: not where a rule decides."""
+        """Whether the judge decides: not where a rule does."""
         return self.judged and bool(self.premise) and not self.verbatim
 
     def without(self, source: LinkSource) -> CitationSet:
-        """The set without one of its citations."""
+        """The set without one citation."""
         return replace(self, sources=tuple(cited for cited in self.sources if cited != source))
 
 
 def of_answer(answer: Answer, gold: str = "") -> LinkInput:
-    """An answer of the library's: its sentences that are shown, and what they cite."""
+    """The shown statements of an answer of the library, and their sources."""
     shown = answer.shown
     statements = tuple(
         LinkStatement(statement.text, tuple(c.marker for c in statement.citations)) for statement in shown
@@ -198,7 +195,7 @@ def of_answer(answer: Answer, gold: str = "") -> LinkInput:
 
 
 def citation_sets(task: LinkInput, languages: Sequence[str]) -> tuple[CitationSet, ...]:
-    """The set of each statement that cites, a marker once; ``languages`` are the judge's."""
+    """The set of each citing statement, without repeated markers; ``languages`` are the judge's."""
     return tuple(_set(statement, task.sources, languages) for statement in task.statements if statement.markers)
 
 
@@ -215,31 +212,30 @@ def _set_pairs(sets: Iterable[CitationSet]) -> Pairs:
 
 
 def pairs(task: LinkInput, languages: Sequence[str]) -> Pairs:
-    """What is judged first: each set's sources against its statement, statements against each other, the gold answer.
+    """The first round: sources against statements, statements against each other, statements against the gold answer.
 
-    Every two statements that differ are compared in both orders, of a long answer the first ``MOST_COMPARED``.
+    The first ``MOST_COMPARED`` different statements are compared with each other in both orders.
     """
     between = (pair for one, other in _compared(task, languages) for pair in ((one, other), (other, one)))
     gold = _gold_pair(task, languages)
     return (*_set_pairs(citation_sets(task, languages)), *between, *((gold,) if gold else ()))
 
 
-def correct(sets: Sequence[CitationSet], stances: Stances) -> tuple[CitationSet, ...]:
-    """The sets that carry their statements."""
+def entailed_sets(sets: Sequence[CitationSet], stances: Stances) -> tuple[CitationSet, ...]:
+    """The sets that entail their statements."""
     return tuple(one for one in sets if one.judged and _entailed(one, stances))
 
 
 def _entailed(one: CitationSet, stances: Stances) -> bool:
-    """By rule, else by the stance; nothing entails nothing."""
     return stances[one.premise, one.statement].label == "entailment" if one.needs_judge else one.verbatim
 
 
 def reduced_pairs(right: Sequence[CitationSet]) -> Pairs:
-    """What is judged next: each correct set without one of its citations, where no rule decides."""
+    """The second round: each correct set without one citation, where no rule decides."""
     return _set_pairs(one.without(source) for one in right for source in one.sources)
 
 
-def irreplaceable(right: Sequence[CitationSet], stances: Stances) -> tuple[tuple[LinkSource, ...], ...]:
+def irreplaceable_citations(right: Sequence[CitationSet], stances: Stances) -> tuple[tuple[LinkSource, ...], ...]:
     """The correct citations of each correct set."""
     return tuple(
         tuple(source for source in one.sources if not _entailed(one.without(source), stances)) for one in right
@@ -255,33 +251,33 @@ def _compared(task: LinkInput, languages: Sequence[str]) -> list[tuple[str, str]
 
 
 def _gold_pair(task: LinkInput, languages: Sequence[str]) -> tuple[str, str] | None:
-    """All statements together against the gold answer; None where there is none, or none in a language known."""
+    """All statements together against the gold answer; None without one or in an unknown language."""
     texts = _texts(task)
     known = all(detect(text) in languages for text in (*texts, task.gold))
     return (" ".join(texts), task.gold) if task.gold and texts and known else None
 
 
 def _holds_gold(pair: tuple[str, str] | None, stances: Stances) -> int | None:
-    """Whether the statements entail the gold answer, or say it word for word and do not contradict it."""
+    """Whether the statements entail the gold answer, or contain it verbatim without contradicting it."""
     if pair is None:
         return None
     against = stances[pair].contradiction >= CONTRADICTED
     return int(stances[pair].label == "entailment" or (holds(*pair) and not against))
 
 
-def counted(
+def count_links(
     task: LinkInput,
     languages: Sequence[str],
     stances: Stances,
     scores: Sequence[float | None],
     fluency: float | None = None,
 ) -> LinkCounts:
-    """The counts, by the ``stances`` of ``pairs`` and ``reduced_pairs``; ``scores`` are those of ``task.sources``.
+    """The counts by the ``stances`` of both rounds and the relevance ``scores`` of ``task.sources``.
 
-    One passage under two markers is one reference.
+    A passage with two markers is one reference.
     """
     sets = citation_sets(task, languages)
-    cited = irreplaceable(correct(sets, stances), stances)
+    cited = irreplaceable_citations(entailed_sets(sets, stances), stances)
     judged = [one for one in sets if one.judged]
     right = {source.passage.id for citations in cited for source in citations}
     open_ids = {source.passage.id for one in sets if not one.judged for source in one.sources} - right
@@ -318,8 +314,8 @@ def counted(
 # --- asking for it ----------------------------------------------------------------------------------------------------
 
 
-def evaluated(task: LinkInput, filters: SearchFilter, plan: Plan, languages: Sequence[str]) -> Step[LinkCounts]:
-    """The counts of ``task``, judged in ``languages``; its references are looked for by ``filters`` and ``plan``."""
+def evaluate(task: LinkInput, filters: SearchFilter, plan: Plan, languages: Sequence[str]) -> Step[LinkCounts]:
+    """The counts of ``task``, judged in ``languages``; its references are searched by ``filters`` and ``plan``."""
     if task.retrieved:
         task = yield from _with_references(task, filters, plan)
     passages = tuple(source.passage for source in task.sources)
@@ -328,11 +324,11 @@ def evaluated(task: LinkInput, filters: SearchFilter, plan: Plan, languages: Seq
         scores = yield from asked(RELEVANCE, RelevanceInput(task.question, passages), plan.chat, scores)
     first = pairs(task, languages)
     stances: dict[tuple[str, str], Stance] = dict(zip(first, (yield Judge(first)), strict=True))
-    less = reduced_pairs(correct(citation_sets(task, languages), stances))
+    less = reduced_pairs(entailed_sets(citation_sets(task, languages), stances))
     stances |= zip(less, (yield Judge(less)), strict=True)
     texts, nothing = tuple(statement.text for statement in task.statements), tuple[float, ...]()
     fluent = (yield from asked(FLUENCY, FluencyInput(texts), plan.chat, nothing)) if texts else nothing
-    return counted(task, languages, stances, scores, sum(fluent) / len(fluent) if fluent else None)
+    return count_links(task, languages, stances, scores, sum(fluent) / len(fluent) if fluent else None)
 
 
 def _with_references(task: LinkInput, filters: SearchFilter, plan: Plan) -> Step[LinkInput]:

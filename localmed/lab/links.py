@@ -1,12 +1,11 @@
-"""``localmed eval links``: Link-Eval over a batch (LINS), of the library's answers or of answers written elsewhere.
+"""``localmed eval links``: Link-Eval over a batch (LINS) of the library's answers, or of answers written elsewhere.
 
-Answers are JSON lines with ``answer`` (text with citations, in any style that ``answering.marked_text`` reads) and
-``id`` (or ``question``) of their question; ``sources`` are the references, cited or not: texts, or objects with
-``text`` and, where they are known, ``marker`` (else its place in the list) and ``title``; ``gold`` (or ``evidence``) is
-the answer known to be right.
+The latter are JSON lines with ``answer`` (text with citations in any style that ``answering.marked_text`` reads) and
+the ``id`` (or ``question``) of the question; ``sources`` are the references, cited or not: texts, or objects with
+``text`` and optionally ``marker`` (default: the place in the list) and ``title``; ``gold`` (or ``evidence``) is the
+right answer.
 
-A metric that is undefined for a question is left out of its mean and counted; a mean of nothing is undefined. Nothing
-written holds a text: ids, counts and settings only.
+A question with an undefined metric is excluded from its mean and counted. Only ids, counts and settings are written.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import click
 import numpy as np
 
 from localmed.answering import marked_text
-from localmed.cli.common import opened, progress
+from localmed.cli.common import open_session, progress
 from localmed.cli.options import filter_options, json_option, search_filter
 from localmed.domain import AnswerStatus, Message, Passage, SearchFilter, digest, message
 from localmed.domain.errors import InputError
@@ -43,7 +42,7 @@ TOTALS = tuple(name for name in LinkCounts.__slots__ if name not in ("gold", "fl
 
 @dataclass(frozen=True, slots=True)
 class LinkRow:
-    """The outcome of one question: how it ended (``answered``, ``abstained``, ``no answer given``) and the counts."""
+    """The outcome of one question: status (``answered``, ``abstained``, ``no answer given``) and counts."""
 
     id: str
     language: str
@@ -55,9 +54,9 @@ class LinkRow:
 
 
 def answers(questions: Sequence[Question], file: Path) -> dict[str, LinkInput]:
-    """The answers of ``file`` by their questions' ids, which they name, or say the question's text.
+    """The answers of ``file`` by the ids of their questions, found by id or text.
 
-    Raise ``InputError`` for an answer of no question, for two of one, and for what is no answer.
+    Raise ``InputError`` for an answer without a question, a second answer of one question, and an invalid answer.
     """
     known = {("id", question.id): question for question in questions}
     known |= {("text", question.text): question for question in questions}
@@ -73,7 +72,7 @@ def answers(questions: Sequence[Question], file: Path) -> dict[str, LinkInput]:
 
 
 def answer(record: Mapping[str, Any], question: Question, place: str) -> LinkInput:
-    """The answer of ``record`` with its sources; an entry of the references in its text is none, it has no text."""
+    """The answer of ``record`` with its sources; a reference list in its text is ignored."""
     sources = record.get("sources") or []
     if not isinstance(record.get("answer"), str) or not isinstance(sources, list) or len(sources) > MOST_SOURCES:
         raise InputError("evaluation.no_answer", place=place, most=MOST_SOURCES)
@@ -95,7 +94,7 @@ def _source(source: Any, number: int, place: str) -> LinkSource:
 
 
 def report(rows: Sequence[LinkRow], made: Mapping[str, str], seed: int) -> Report:
-    """The outcome of ``rows``; those that were not answered define nothing."""
+    """The metrics of ``rows``; only answered ones define a metric."""
     answered = [row.counts for row in rows if row.status == "answered"]
     metrics = [_metric(name, [getattr(counts, name) for counts in answered], seed) for name in METRICS]
     total = {name: sum(getattr(counts, name) for counts in answered) for name in TOTALS}
@@ -135,7 +134,7 @@ def report(rows: Sequence[LinkRow], made: Mapping[str, str], seed: int) -> Repor
 
 
 def _metric(name: str, values: Sequence[float | None], seed: int) -> dict[str, Any]:
-    """One metric over a batch; the interval needs two questions that define it."""
+    """One metric over a batch; an interval needs two defined values."""
     known = np.array([value for value in values if value is not None], np.float64)
     mean, low, high = measures.mean(known, seed) if len(known) else (None, None, None)
     counts = {"defined": len(known), "undefined": len(values) - len(known)}
@@ -143,7 +142,6 @@ def _metric(name: str, values: Sequence[float | None], seed: int) -> dict[str, A
 
 
 def _why(metric: str) -> Message:
-    """Why there is no mean."""
     return Message("column.not_measured" if metric == "fluency" else "column.undefined")
 
 
@@ -171,10 +169,10 @@ def command(
     undefined, never 1. Writes no question and no text. Needs the extra "eval".
     """
     reporting.need(measures, plot)
-    with reporting.kept_in(out, resume, ROWS):
+    with reporting.report_folder(out, resume, ROWS):
         questions, limited = sets.questions(file), search_filter(**filters)
         inputs = answers(questions, given) if given else None
-        with opened(ctx) as session, progress(not as_json) as (started, advance):
+        with open_session(ctx) as session, progress(not as_json) as (started, advance):
             asked = {"questions": sha256_of(file), "answers": sha256_of(given) if given else ""}
             made = {
                 **asked,
@@ -195,7 +193,7 @@ def command(
 def _evaluator(
     session: Session, limited: SearchFilter, preset: str | None, inputs: Mapping[str, LinkInput] | None
 ) -> Callable[[Question], LinkRow]:
-    """What evaluates one question: its given answer, else the library's."""
+    """A function that evaluates one question: its given answer, else the library's."""
 
     def evaluate(question: Question) -> LinkRow:
         spoken, link_input = detect(question.text), (inputs or {}).get(question.id)
@@ -208,7 +206,7 @@ def _evaluator(
             link_input = link_eval.of_answer(answer, question.gold)
         with session.answering() as workspace:
             plan, languages = workspace.plan(limited, preset), tuple(session.site.entailment.languages)
-            counts = Driver(workspace.services(SILENT)).part(link_eval.evaluated(link_input, limited, plan, languages))
+            counts = Driver(workspace.services(SILENT)).part(link_eval.evaluate(link_input, limited, plan, languages))
         return LinkRow(question.id, spoken, "answered", counts)
 
     return evaluate

@@ -1,21 +1,21 @@
 """``localmed eval mcq``: the same multiple-choice questions by several arms, resumable (LINS; Omni-RAG).
 
-Arms: ``chat`` (the question alone), ``cot`` (after a chain of thought), and those of ``lab.context``; there
-evidence stands before the question. In the ``mairag`` arms a choice that the evidence speaks against is taken again,
-with that said (LINS, PCA). Every arm chooses; ``abstained`` says that localmed would not have answered: nothing was
-found, and the model was not certain by itself. A row holds ids, probabilities, counts and times, never a text.
+Arms: ``chat`` (the question alone), ``cot`` (after a chain of thought), and ``ARMS``, which put
+evidence before the question. In ``mairag`` arms a choice that contradicts the evidence is repeated with that remark
+(LINS, PCA). Every arm chooses; ``abstained``: localmed would not have answered, because nothing was found and the model
+was not certain by itself. A row has ids, probabilities, counts and times, no text.
 
-What they come to:
+Results:
 
-- Accuracy: the mean over questions, 95 % bootstrap intervals; each arm is tested against the first by a paired
+- Accuracy: the mean over questions with 95 % bootstrap intervals; each arm is tested against the first by a paired
   randomisation test, corrected by Holm within a set. ``answered`` is the accuracy where localmed would have answered.
-- Rank score (LINS): an arm's mean rank by accuracy over the sets, equal ones sharing theirs.
-- Position bias: how far the mean probability of a place is from its share, at most; it is taken before the orders are
-  averaged. ``flips`` is the share of single orders whose choice was another than the averaged one.
-- Uncertainty: the entropy of the averaged probabilities, divided by that of a guess; its AUROC says how well it tells
-  wrong choices from right ones (0.5: not at all), ``None`` where all are right or all wrong. Beside it, for chains of
-  thought that were drawn several times, the AUROC of their disagreement (LUQ, below).
-- Overhead: what is neither the model's nor the search's share of the time.
+- Rank score (LINS): an arm's mean rank by accuracy over the sets; ties share their rank.
+- Position bias: the largest deviation of a place's mean probability from its share, before averaging over orders.
+  ``flips`` is the share of single orders whose choice differs from the averaged one.
+- Uncertainty: the entropy of the averaged probabilities, divided by that of a guess, and its AUROC for wrong choices
+  (0.5: no information, ``None``: all right or all wrong). For repeated chains of thought also the AUROC of their
+  disagreement (LUQ, below).
+- Overhead: the share of time outside model and search.
 """
 
 from __future__ import annotations
@@ -25,40 +25,61 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import click
 import numpy as np
 
-from localmed.answering.asking import COHERENCE, CoherenceInput
+from localmed.answering.asking import (
+    COHERENCE,
+    DECOMPOSITION,
+    RELEVANCE,
+    SELF_KNOWLEDGE,
+    CoherenceInput,
+    QuestionInput,
+)
 from localmed.answering.chat import ChatRoles
-from localmed.cli.common import opened, progress
+from localmed.cli.common import open_session, progress
 from localmed.cli.options import filter_options, json_option, search_filter
-from localmed.domain import Answer, AnswerStatus, Citation, Evidence, Origin, SearchFilter, Statement, digest, message
+from localmed.domain import (
+    Answer,
+    AnswerStatus,
+    Citation,
+    Evidence,
+    Origin,
+    Provenance,
+    SearchFilter,
+    Statement,
+    digest,
+    message,
+)
 from localmed.domain.errors import ModelError, TooLong, UnknownName, UsageError
 from localmed.domain.parts import SourcePlanPart
 from localmed.domain.ports import UNWATCHED, Choice, CountingChat, Message, Reply, Request, Stance, Watch
 from localmed.domain.roc import area_under_roc
 from localmed.lab import measures, multiple_choice, plot, reporting
-from localmed.lab.context import ARMS
-from localmed.lab.context import context as evidence_of
 from localmed.lab.mcq_files import McqQuestion, McqSet, set_named
 from localmed.lab.multiple_choice import Chosen, Orders
 from localmed.lab.reporting import ROWS, Report, Table
 from localmed.lab.rows import Rows, line
 from localmed.process.hooks import SILENT
-from localmed.site.session import Session, typed
+from localmed.site.session import Session, clean_question
 from localmed.site.site import Site
-from localmed.text.language import sentences
-from localmed.workflows.flow import Driver
+from localmed.text.language import detect, sentences
+from localmed.workflows.finding import Plan, bounded
+from localmed.workflows.flow import Cite, Driver, Flow, asked
+from localmed.workflows.plan import searched_part
+from localmed.workflows.receipts import best_of, receipts
+from localmed.workflows.strategies import STRATEGIES, Sources, gather
+from localmed.workflows.thorough import by_sub_questions, relevant
 
 CHAT, COT = "chat", "cot"
 DEFAULT_ARMS = (CHAT, COT, "retrieval", "mairag")
-MAIRAG = "mairag"
 
 Context = Callable[[str, str], Answer]  # (question, arm) -> its evidence
 Agrees = Callable[[str, tuple[Evidence, ...]], bool]  # whether a statement agrees with the evidence
@@ -66,9 +87,66 @@ Judge = Callable[[Sequence[tuple[str, str]]], Sequence[Stance]]  # (premise, hyp
 Advance = Callable[[float, str], object]
 
 
+# --- the evidence of an arm -------------------------------------------------------------------------------------------
+
+# ``retrieval`` takes the first sections (plain retrieval-augmented generation). ``mairag`` runs LINS's agents up to the
+# generator, with the steps of ``thorough``: relevant sections (PRA); else the model's own knowledge if it is certain
+# (SKA); else sections found for sub-questions (QDA). ``mairag-without-ROLE`` omits one. ``plan-STRATEGY`` gathers by a
+# source plan (Omni-RAG). The answer has evidence (the best passage of each section) and trace only. Its status is
+# ``unverified`` where the model was certain by itself, ``abstained`` where it was not and nothing was found.
+
+RETRIEVAL, MAIRAG, PLANNED = "retrieval", "mairag", "plan-"
+SWITCHES = (RELEVANCE.name, SELF_KNOWLEDGE.name, DECOMPOSITION.name, COHERENCE.name)  # PRA, SKA, QDA, PCA
+ARMS = (
+    RETRIEVAL,
+    MAIRAG,
+    *(f"{MAIRAG}-without-{role}" for role in SWITCHES),
+    *(f"{PLANNED}{name}" for name in STRATEGIES),
+)
+
+
+def find_evidence(
+    question: str, filters: SearchFilter, plan: Plan, sources: Sources, arm: str, provenance: Provenance
+) -> Flow:
+    """The evidence that ``arm`` finds for ``question``."""
+    question, _ = bounded(question)
+    if arm.startswith(PLANNED):
+        return (yield from _planned(question, filters, plan, sources, arm.removeprefix(PLANNED), provenance))
+    plan = replace(plan, chat=plan.chat - {arm.removeprefix(f"{MAIRAG}-without-")})
+    within = plan.within(filters)
+    found: Answer = yield from receipts(question, within, plan.searched, provenance)
+    if arm == RETRIEVAL:
+        return _with(found, best_of(found, found.sections)[: plan.passages])
+    helping = yield from relevant(found, plan)
+    if not helping.sections:
+        if (yield from asked(SELF_KNOWLEDGE, QuestionInput(question), plan.chat, False)):
+            return _with(found, (), AnswerStatus.UNVERIFIED)
+        helping = yield from by_sub_questions(found, within, plan, provenance, ())
+    return _with(helping, best_of(helping, helping.sections)[: plan.passages])
+
+
+def _with(answer: Answer, evidence: tuple[Evidence, ...], status: AnswerStatus = AnswerStatus.ABSTAINED) -> Answer:
+    status = AnswerStatus.ANSWERED if evidence else status
+    return replace(answer, workflow="context", evidence=evidence, status=status, receipts=None, conflicts=())
+
+
+def _planned(
+    question: str, filters: SearchFilter, plan: Plan, sources: Sources, strategy: str, provenance: Provenance
+) -> Flow:
+    planned, _ = yield from STRATEGIES[strategy](question, filters, plan, sources)
+    gathered = yield from gather(question, planned, sources, filters)
+    hits = gathered.best(plan.passages)
+    evidence: tuple[Evidence, ...] = (yield Cite(hits)) if hits else ()
+    answer = Answer(AnswerStatus.ABSTAINED, question, detect(question), (), (), (), provenance)
+    return replace(_with(answer, evidence), parts=searched_part(gathered))
+
+
+# --- one question by one arm ------------------------------------------------------------------------------------------
+
+
 @dataclass(slots=True)
 class Meter:
-    """A ``CountingChat`` that counts what is asked of another: calls, tokens, seconds. One thread."""
+    """A ``CountingChat`` that counts another's calls, tokens and seconds. Not thread-safe."""
 
     model: CountingChat
     calls: int = 0
@@ -93,7 +171,7 @@ class Meter:
     def choose(
         self, prefix: Sequence[Message], branches: Sequence[str], labels: Sequence[str], watch: Watch = UNWATCHED
     ) -> list[Choice]:
-        """See ``ChatModel``; what the branches share is read, and counted, once."""
+        """See ``ChatModel``; the shared prefix is read, and counted, once."""
         with self._timed():
             choices = self.model.choose(prefix, branches, labels, watch)
             self.tokens_in += sum(self.model.count([*(message.content for message in prefix), *branches]))
@@ -112,19 +190,18 @@ class Meter:
         self.seconds += time.perf_counter() - began
 
     def reset(self) -> None:
-        """Count from nothing."""
+        """Set all counts to zero."""
         self.calls = self.tokens_in = self.tokens_out = 0
         self.seconds = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class McqRow:
-    """What an arm made of a question. ``seconds`` is all of it, of which the model and the search took theirs.
+    """The outcome of a question by an arm.
 
-    ``agreement`` is that of the chain of thought with others drawn (LUQ), where somebody judged. What is ``too_long``
-    for the model's context even without evidence has no choice (-1), and is wrong.
-
-    ``queries`` counts the queries to each source, ``sources`` the passages that each gave (plan arms).
+    ``seconds`` includes ``model_seconds`` and ``search_seconds``. ``agreement``: of the chain of thought with further
+    samples (LUQ), if judged. ``too_long``: the question exceeds the model's context even without evidence; it has no
+    choice (-1) and counts as wrong. ``queries`` and ``sources`` count queries and passages for each source (plan arms).
     """
 
     set: str
@@ -158,7 +235,7 @@ class McqRow:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """What answers: the metered model, the evidence of an arm, and the judge of a choice against its evidence.
+    """The metered model, the evidence of an arm, and the judge of a choice against its evidence.
 
     ``seed`` draws the orders of the options, unless ``every_order`` is shown.
     """
@@ -172,14 +249,14 @@ class Bench:
     every_order: bool = False
 
     def row(self, name: str, question: McqQuestion, arm: str) -> McqRow:
-        """The row of ``question`` of the set ``name`` by ``arm``."""
+        """Answer ``question`` of the set ``name`` by ``arm``."""
         self.chat.reset()
         began = time.perf_counter()
         answer = self.context(question.text, arm) if arm not in (CHAT, COT) else None
         evidence = answer.evidence if answer else ()
         orders = multiple_choice.orders(len(question.options), f"{self.seed} {name} {question.id}", self.every_order)
         try:
-            chosen, how = self._chosen(question, arm, evidence, orders)
+            chosen, how = self._choose(question, arm, evidence, orders)
         except TooLong:
             chosen, how = multiple_choice.undecided(len(question.options)), {"too_long": True}
         steps = answer.trace if answer else ()
@@ -207,12 +284,12 @@ class Bench:
             **{"regenerated": False, **how},
         )
 
-    def _chosen(
+    def _choose(
         self, question: McqQuestion, arm: str, evidence: tuple[Evidence, ...], orders: Orders
     ) -> tuple[Chosen, Any]:
-        """The choice, taken again where the evidence speaks against it; raise ``ModelError`` where nothing fits."""
+        """The choice, repeated where the evidence contradicts it; raise ``ModelError`` where nothing fits."""
         text, options = question.text, question.options
-        thought = self._thought(question, orders) if arm == COT else ""
+        thought = self._reason(question, orders) if arm == COT else ""
         chosen = multiple_choice.choose(self.chat, text, options, orders, evidence, thought)
         agreed = self._agreement(question, orders, thought) if thought and self.samples else None
         if not arm.startswith(MAIRAG) or self._agrees(question, chosen.best, evidence, arm):
@@ -221,12 +298,12 @@ class Bench:
         again = multiple_choice.choose(self.chat, text, options, orders, evidence, "", against)
         return again, {"regenerated": True}
 
-    def _thought(self, question: McqQuestion, orders: Orders, sample: int = 0) -> str:
+    def _reason(self, question: McqQuestion, orders: Orders, sample: int = 0) -> str:
         return multiple_choice.reasoning(self.chat, question.text, question.options, orders[0], sample)
 
     def _agreement(self, question: McqQuestion, orders: Orders, thought: str) -> float | None:
-        """How far further chains of thought agree with ``thought`` (LUQ)."""
-        thoughts = [self._thought(question, orders, number) for number in range(1, self.samples + 1)]
+        """The agreement of further chains of thought with ``thought`` (LUQ)."""
+        thoughts = [self._reason(question, orders, number) for number in range(1, self.samples + 1)]
         lines = [thought[start:end] for start, end in sentences(thought)]
         return agreement(self.judge(pairs(lines, [text for text in thoughts if text.strip()])))
 
@@ -240,7 +317,7 @@ SEARCHES = frozenset({"search", "find", "look_up", "cite"})
 
 
 def made_with(sets: Sequence[McqSet], arms: Sequence[str], seed: int, **facts: str) -> dict[str, str]:
-    """What a batch is made with: another one is refused when it is resumed. The sets are told by a digest."""
+    """The identity of a batch, checked when it is resumed; the sets are identified by a digest."""
     texts = (
         f"{questions.name}\t{question.id}\t{question.text}\t{question.options}\t{question.answer}"
         for questions in sets
@@ -252,7 +329,7 @@ def made_with(sets: Sequence[McqSet], arms: Sequence[str], seed: int, **facts: s
 def run(
     bench: Bench, sets: Sequence[McqSet], arms: Sequence[str], kept: Rows[McqRow], advance: Advance
 ) -> list[McqRow]:
-    """Every row, those that are ``kept`` as they are."""
+    """Every row, reusing ``kept`` ones."""
     finished = []
     for questions in sets:
         for question in questions.questions:
@@ -264,7 +341,7 @@ def run(
 
 
 def report(rows: Sequence[McqRow], left_out: Mapping[str, int], made: Mapping[str, str], seed: int) -> Report:
-    """The figures of ``rows``; the first arm is what the others are tested against."""
+    """The statistics of ``rows``; the first arm is the reference of the tests."""
     by_set: dict[str, dict[str, list[McqRow]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         by_set[row.set][row.arm].append(row)
@@ -298,11 +375,16 @@ def report(rows: Sequence[McqRow], left_out: Mapping[str, int], made: Mapping[st
         for score in scores
     ]
     csv = [{**score, "rank score": ranks[score["arm"]]} for score in scores]
+    costs = [
+        {**score, "by_source": " ".join(f"{name} {count:.1f}/{score['sources'].get(name, 0):.1f}"
+                                        for name, count in score["queries"].items()) or "-"}
+        for score in scores
+    ]  # fmt: skip
     return Report(
         {"sets": sizes, "left_out": dict(left_out), "arms": arms, "scores": scores, "ranks": ranks, "agreement": same,
          "measured": measured, "made_with": dict(made), "seed": seed},
         [Table(message("evaluation.title.mcq"), COLUMNS, scores),
-         Table(message("evaluation.title.mcq_cost"), COSTS, [{**one, "by_source": _by_source(one)} for one in scores])],
+         Table(message("evaluation.title.mcq_cost"), COSTS, costs)],
         facts,
         [{name: value for name, value in row.items() if not isinstance(value, dict)} for row in csv],
         partial(plot.points, message("evaluation.plot.mcq_title"), points),
@@ -316,7 +398,6 @@ MEANS = ("abstained", "flips", "calls", "tokens_in", "tokens_out", "seconds", "p
 
 
 def _scores(name: str, by_arm: Mapping[str, Sequence[McqRow]], seed: int) -> list[dict[str, Any]]:
-    """A record an arm; costs are means over questions."""
     values = {arm: np.array([row.right for row in rows], np.float64) for arm, rows in by_arm.items()}
     estimates = measures.estimates(values, next(iter(values)), seed)
     return [_score(name, arm, rows, estimates[arm]) for arm, rows in by_arm.items()]
@@ -332,42 +413,34 @@ def _score(name: str, arm: str, rows: Sequence[McqRow], accuracy: measures.Estim
         "questions": len(rows),
         "accuracy": accuracy.value,
         **{bound: getattr(accuracy, bound) for bound in ("low", "high", "p", "p_holm")},
-        "answered": _mean(kept) if kept else None,
+        "answered": fmean(kept) if kept else None,
         "bias": bias(rows),
         "auroc": auroc([entropy(row.probabilities) for row in rows], [not row.right for row in rows]),
         "luq_auroc": auroc([uncertainty for uncertainty, _ in judged], [wrong for _, wrong in judged]),
         "overhead": max(0.0, seconds - working) / seconds if seconds else 0.0,
-        **{mean: _mean([getattr(row, mean) for row in rows]) for mean in MEANS},
-        "queries": _counted([row.queries for row in rows]),
-        "sources": _counted([row.sources for row in rows]),
+        **{mean: fmean([getattr(row, mean) for row in rows]) for mean in MEANS},
+        "queries": _mean_counts([row.queries for row in rows]),
+        "sources": _mean_counts([row.sources for row in rows]),
     }
 
 
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
-
-
-def _counted(counts: Sequence[Mapping[str, int]]) -> dict[str, float]:
-    """Means a question, by source."""
+def _mean_counts(counts: Sequence[Mapping[str, int]]) -> dict[str, float]:
+    """Mean counts for each source."""
     total: Counter[str] = Counter()
     for row in counts:
         total.update(row)  # which keeps a source that gave nothing
     return {name: count / len(counts) for name, count in sorted(total.items())}
 
 
-def _by_source(score: Mapping[str, Any]) -> str:
-    """Queries to, and passages from, each source."""
-    counts = (f"{name} {count:.1f}/{score['sources'].get(name, 0):.1f}" for name, count in score["queries"].items())
-    return " ".join(counts) or "-"
-
-
 def _same(one: Sequence[McqRow], other: Sequence[McqRow]) -> float:
     choices = {row.id: row.choice for row in other}
-    return _mean([row.choice == choices.get(row.id) for row in one])
+    return fmean([row.choice == choices.get(row.id) for row in one])
 
 
 def bias(rows: Sequence[McqRow]) -> float:
-    """How far a place's mean probability is from its share, at most; of the rows with the commonest length."""
+    """The largest deviation of a place's mean probability from its share, over rows with the commonest number of
+    options.
+    """
     lengths = [len(row.places) for row in rows]
     count = max(set(lengths), key=lengths.count)
     places = np.array([row.places for row in rows if len(row.places) == count], np.float64)  # (rows, places)
@@ -380,7 +453,7 @@ def entropy(probabilities: Sequence[float]) -> float:
 
 
 def auroc(scores: Sequence[float], positive: Sequence[bool]) -> float | None:
-    """How likely a positive has the higher score than another, equal ones counting half; ``None`` of one kind only."""
+    """The area under the ROC curve of ``scores`` for ``positive``; ``None`` with a single class."""
     pairs = list(zip(scores, positive, strict=True))
     return area_under_roc([one for one, is_one in pairs if is_one], [one for one, is_one in pairs if not is_one])
 
@@ -392,11 +465,11 @@ def rank_scores(scores: Sequence[Mapping[str, Any]], arms: Sequence[str]) -> dic
         others = [other["accuracy"] for other in scores if other["set"] == score["set"]]
         better, equal = sum(other > score["accuracy"] for other in others), others.count(score["accuracy"])
         ranks[score["arm"]].append(better + (equal + 1) / 2)
-    return {arm: _mean(values) for arm, values in ranks.items()}
+    return {arm: fmean(values) for arm, values in ranks.items()}
 
 
 def with_questions(sets: Sequence[McqSet], rows: Sequence[McqRow]) -> str:
-    """The questions with their texts and what each arm chose, as JSON lines: only where somebody asked for them."""
+    """The questions with their texts and each arm's choice, as JSON lines; written only on request."""
     chosen: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
     for row in rows:
         chosen[row.set, row.id][row.arm] = row.choice
@@ -445,12 +518,12 @@ def command(
     score. Needs a chat model and the extra "eval". Writes no question unless asked.
     """
     reporting.need(measures, plot)
-    with reporting.kept_in(out, resume, ROWS):
+    with reporting.report_folder(out, resume, ROWS):
         chosen, sets = _arms(arms), [set_named(name, size, seed) for name in named]
         if len({questions.name for questions in sets}) < len(sets):
             raise UsageError("evaluation.mcq_twice")
         how = {"seed": seed if order_seed is None else order_seed, "every_order": every_order, "samples": samples}
-        with opened(ctx) as session, _bench(session, how, search_filter(**filters)) as (bench, facts):
+        with open_session(ctx) as session, _bench(session, how, search_filter(**filters)) as (bench, facts):
             made = made_with(sets, chosen, seed, **facts)
             kept = Rows(out / ROWS, made, resume, McqRow, "set", "id", "arm")
             with progress(not as_json) as (started, advance):
@@ -474,7 +547,7 @@ def _arms(names: str) -> tuple[str, ...]:
 
 @contextmanager
 def _bench(session: Session, how: dict[str, Any], limited: SearchFilter) -> Iterator[tuple[Bench, dict[str, str]]]:
-    """A bench on a site of its own, whose chat model is metered; and what it is made with. ``how``: see ``Bench``."""
+    """A bench on a separate site with a metered chat model, and its identity. ``how``: fields of ``Bench``."""
     if session.site.chat is None:
         raise ModelError("evaluation.no_chat")
     meter = Meter(session.site.chat)
@@ -494,7 +567,7 @@ def _bench(session: Session, how: dict[str, Any], limited: SearchFilter) -> Iter
         def context(question: str, arm: str) -> Answer:
             with own.answering() as workspace:
                 plan, sources = workspace.plan(limited), workspace.sources(limited)
-                flow = evidence_of(typed(question), limited, plan, sources, arm, workspace.provenance())
+                flow = find_evidence(clean_question(question), limited, plan, sources, arm, workspace.provenance())
                 return Driver(workspace.services(SILENT)).run(flow)
 
         agrees = lambda text, evidence: _agrees(own, text, evidence, meter)  # noqa: E731
@@ -514,22 +587,21 @@ def _agrees(session: Session, text: str, evidence: tuple[Evidence, ...], meter: 
     return bool(coherence.agrees)
 
 
-# --- whether a model says the same again ------------------------------------------------------------------------------
+# --- agreement of repeated answers ------------------------------------------------------------------------------------
 
-# Long-text uncertainty (LUQ, Zhang et al. 2024; Omni-RAG, A.3). Each sentence of an answer is held against others of
-# the same model to the same question, drawn with a temperature. How far an answer supports a sentence is
-# ``entailment / (entailment + contradiction)``: what it leaves open does not count. The agreement is the mean over
-# sentences and answers, from 0 to 1; LUQ's uncertainty is one minus it. High agreement is no sign of truth: a model may
-# say the same wrong thing each time.
+# Long-text uncertainty (LUQ, Zhang et al. 2024; Omni-RAG, A.3). Each sentence of an answer is compared with further
+# answers of the model to the same question, drawn with a temperature. The support of a sentence by an answer is
+# ``entailment / (entailment + contradiction)``, so neutral probability does not count. Agreement is the mean over
+# sentences and answers, from 0 to 1; LUQ's uncertainty is one minus it. High agreement does not imply truth.
 
 
 def pairs(sentences: Sequence[str], samples: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """(premise, hypothesis): every sample with every sentence."""
+    """(premise, hypothesis) for every sample with every sentence."""
     return tuple((sample, sentence) for sample in samples for sentence in sentences)
 
 
 def agreement(stances: Sequence[Stance]) -> float | None:
-    """The mean support of the judged pairs; ``None`` where nobody judged, or every sample leaves everything open."""
+    """The mean support of the judged pairs; ``None`` without a judge, or if all pairs are neutral."""
     sides = [(stance.entailment, stance.contradiction) for stance in stances if stance.judged]
     supports = [entailed / (entailed + against) for entailed, against in sides if entailed + against > 0]
     return sum(supports) / len(supports) if supports else None

@@ -1,7 +1,6 @@
-"""Multiple-choice sets: public formats and a site's own, read by a table of where their fields are (mcq_formats.toml).
+"""Multiple-choice sets in public or custom formats, read by a table of field locations (mcq_formats.toml).
 
-A record that holds no question with one right option of at least two is left out and counted, never guessed at: several
-right options, an answer that is none of the options, open questions between the others.
+A record without exactly one right option of at least two is skipped and counted.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from typing import Any
 from localmed.domain.codec import Codec
 from localmed.domain.errors import InputError, UsageError
 from localmed.lab.multiple_choice import LETTERS, MOST_OPTIONS
-from localmed.lab.sets import blankless, drawn, read_text
+from localmed.lab.sets import blankless, draw_sample, read_text
 from localmed.text.language import clean
 
 LAYOUTS = ("lines", "object", "table")
@@ -33,7 +32,7 @@ _NUMBER = re.compile(r"([0-9]{1,2})(?:\.0)?")  # the place of an option, as a ta
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """Where the fields of a set's records are; see mcq_formats.toml."""
+    """The locations of a record's fields; see mcq_formats.toml."""
 
     layout: str
     question: str
@@ -47,7 +46,7 @@ class Format:
 
 @dataclass(frozen=True, slots=True)
 class McqQuestion:
-    """A question with its options and the place of the right one. Its texts are in no representation."""
+    """A question with its options and the place of the right one. Texts are excluded from ``repr``."""
 
     id: str
     text: str = field(repr=False)
@@ -57,7 +56,7 @@ class McqQuestion:
 
 @dataclass(frozen=True, slots=True)
 class McqSet:
-    """The questions of a file; ``left_out`` counts records without exactly one right option."""
+    """The questions of a file; ``left_out`` counts skipped records."""
 
     name: str
     questions: tuple[McqQuestion, ...]
@@ -70,7 +69,7 @@ def set_named(name: str, size: int | None, seed: int) -> McqSet:
     if not colon or not file:
         raise UsageError("evaluation.mcq_set", name=name)
     whole = load(Path(file), format_named(shape))
-    return replace(whole, questions=drawn(whole.questions, size, seed))
+    return replace(whole, questions=draw_sample(whole.questions, size, seed))
 
 
 @cache
@@ -89,7 +88,7 @@ def _format(values: Any, name: str) -> Format:
 
 
 def format_named(name: str) -> Format:
-    """A public format, or the one of a site's own manifest (a TOML file with a [format] table)."""
+    """A public format, or a site's own (a TOML file with a [format] table)."""
     if name in formats():
         return formats()[name]
     if not name.endswith(".toml"):
@@ -101,7 +100,7 @@ def format_named(name: str) -> Format:
 
 
 def load(file: Path, shape: Format) -> McqSet:
-    """The questions of ``file``; raise ``InputError`` if it is not of this format or holds none."""
+    """The questions of ``file``; raise ``InputError`` for another format or without questions."""
     try:
         records = _records(file, shape)
     except (ValueError, csv.Error, RecursionError):
@@ -133,7 +132,7 @@ def _records(file: Path, shape: Format) -> list[tuple[str, Mapping[str, Any]]]:
 
 
 def _first_number(answers: Sequence[Any], most: int, file: Path) -> int:
-    """Whether ``most`` options are counted from 0 or from 1; raise ``InputError`` where the file shows neither."""
+    """0 or 1, the number of the first of ``most`` options; raise ``InputError`` where the file shows neither."""
     numbers = {_number(answer) for answer in answers}
     if (0 in numbers) == (most in numbers):
         raise InputError("evaluation.mcq_numbers", file=file.name)
@@ -141,7 +140,6 @@ def _first_number(answers: Sequence[Any], most: int, file: Path) -> int:
 
 
 def _number(answer: Any) -> int:
-    """The place that a table gives; -1 for what is none."""
     number = _NUMBER.fullmatch(str(answer).strip())
     return int(number[1]) if number else -1
 
@@ -159,7 +157,7 @@ def _question(name: str, record: Mapping[str, Any], shape: Format, first: int) -
 
 
 def _options(record: Mapping[str, Any], shape: Format) -> dict[str, str]:
-    """The options by their keys, in order; empty ones (a fifth of four) are none."""
+    """The non-empty options by their keys, in order."""
     if shape.choices:
         return dict(zip(shape.choices, shape.choices, strict=True))
     if isinstance(shape.options, tuple):
@@ -175,12 +173,12 @@ def _options(record: Mapping[str, Any], shape: Format) -> dict[str, str]:
 
 
 def _keys(count: int) -> Sequence[str]:
-    """A letter for each of ``count`` options, numbers where they do not suffice: such a question is left out whole."""
+    """Keys for ``count`` options: letters, or numbers above ``MOST_OPTIONS``, where the question is skipped."""
     return LETTERS[:count] if count <= MOST_OPTIONS else [str(place) for place in range(count)]
 
 
 def _answer(stated: Any, keys: Sequence[str], options: Sequence[str], gives: str, first: int) -> int:
-    """The place of the right option; below 0 where none is."""
+    """The place of the right option; negative if unknown."""
     value = "" if stated is None else str(stated).strip()
     if gives == "number":
         return _number(value) - first

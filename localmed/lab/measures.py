@@ -1,14 +1,14 @@
-"""Retrieval measures by ir-measures, which computes them with trec_eval's own code, compiled in its wheel.
+"""Retrieval measures by ir-measures, with trec_eval's compiled code, and statistics over questions.
 
-Every measure is per question, from 0 to 1. MRR@10 is the mean of one over the first relevant document's rank among ten,
-MAP the mean of average precision over the whole depth of the run, nDCG@10 has linear gains and the discount
-``1 / log2(rank + 1)`` (Järvelin & Kekäläinen 2002), recall@k is the share of the relevant documents among the first k.
-Judged@10 is no measure of quality: it is the share of the first ten (or as many as were found) that were judged.
+Measures are per question, from 0 to 1. MRR@10: reciprocal rank of the first relevant document among ten. MAP: average
+precision over the whole run. nDCG@10: linear gains, discount ``1 / log2(rank + 1)`` (Järvelin & Kekäläinen 2002).
+recall@k: share of the relevant documents among the first k. Judged@10, the share of the first ten (or fewer) documents
+that were judged, is no measure of quality.
 
-How sure a mean is, and whether two differ, is resampled over questions by SciPy; everything is seeded. Intervals are
-percentile bootstrap intervals of the mean. Two configurations are compared on the same questions by a two-sided paired
-randomisation test: under the null hypothesis the two values of a question could be swapped (Smucker, Allan & Carterette
-2007 recommend it for retrieval). Several comparisons with one reference are corrected by Holm.
+SciPy resamples over questions, seeded. Intervals are percentile bootstrap intervals of the mean. Two configurations are
+compared on the same questions by a two-sided paired randomisation test: under the null hypothesis a question's two
+values are exchangeable (recommended for retrieval by Smucker, Allan & Carterette 2007). Several comparisons with one
+reference are corrected by Holm.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ JUDGED = "judged@10"
 
 
 def require() -> tuple[Any, Any]:
-    """ir-measures and SciPy's statistics; raise ``ModelError`` where they are not installed."""
+    """ir-measures and ``scipy.stats``; raise ``ModelError`` if they are not installed."""
     try:
         import ir_measures
         from scipy import stats
@@ -44,7 +44,7 @@ def require() -> tuple[Any, Any]:
 
 
 def scores(run: Run, judgements: Mapping[str, Mapping[str, int]], relevant_from: int) -> Scores:
-    """Every measure of every judged question; a question that the run does not hold scores 0."""
+    """Every measure of every judged question; a question missing from the run scores 0."""
     library, _ = require()
     known = {
         library.RR(rel=relevant_from) @ 10: "MRR@10",
@@ -85,7 +85,7 @@ def interval(values: Values, seed: int) -> tuple[float, float]:
 
 
 def paired_p(values: Values, reference: Values, seed: int) -> float:
-    """The two-sided p of the mean difference of two (Q,) arrays over the same questions; 1 where they are equal."""
+    """The two-sided p of the mean difference of two (Q,) arrays over the same questions; 1 if they are equal."""
     if np.array_equal(values, reference):
         return 1.0
     result = require()[1].permutation_test(
@@ -101,7 +101,7 @@ def _difference(values: Values, reference: Values, axis: int) -> Values:
 
 
 def holm(p: Mapping[str, float]) -> dict[str, float]:
-    """The p of a family of comparisons, corrected: the smallest times their number, the next times one less, ..."""
+    """The p values of a family of comparisons, corrected by Holm."""
     corrected: dict[str, float] = {}
     highest = 0.0
     for place, name in enumerate(sorted(p, key=lambda name: (p[name], name))):
@@ -112,7 +112,7 @@ def holm(p: Mapping[str, float]) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean with its interval, and the test against the reference; ``None`` for what cannot be taken."""
+    """A mean with its interval, and the test against the reference; ``None`` where undefined."""
 
     value: float
     low: float | None = None
@@ -122,7 +122,7 @@ class Estimate:
 
 
 def estimates(values: Mapping[str, Values], reference: str, seed: int) -> dict[str, Estimate]:
-    """The mean of each array over the same questions; all but ``reference`` are tested against it."""
+    """The mean of each array over the same questions, tested against ``reference``."""
     several = len(values[reference]) > 1
     p = {
         name: paired_p(array, values[reference], seed)
@@ -134,5 +134,5 @@ def estimates(values: Mapping[str, Values], reference: str, seed: int) -> dict[s
 
 
 def mean(values: Values, seed: int) -> tuple[float, float | None, float | None]:
-    """The mean of ``values`` with its interval; of one value there is none."""
+    """The mean of ``values`` with its interval, which a single value does not have."""
     return float(values.mean()), *(interval(values, seed) if len(values) > 1 else (None, None))

@@ -1,10 +1,10 @@
-"""A multiple-choice question put to a chat model (LINS): the choice is read from probabilities, never from text.
+"""A multiple-choice question to a chat model (LINS): the choice is read from probabilities, never from text.
 
-The letters of the options are the labels of a choice, so that nothing that a model writes is searched for a letter. The
-options are shown in several orders, each option equally often in each place, and an option's probability is its mean
-over the orders: what a model gives to a place, whatever stands there, cancels out and is reported. Each order is shown
-forwards and backwards, since what stands before an option counts too: of 41 questions of PubMedQA with three options,
-asked of a 135M model, rotations alone chose otherwise in 38 % when drawn again; with their mirror images in none.
+The options' letters are the labels of a choice. The options are shown in several orders, each option equally often in
+each place, and an option's probability is its mean over the orders, so that the model's preference for a place cancels
+out; it is reported. Each order is also shown reversed, because the preceding options matter too: on 41 PubMedQA
+questions with three options and a 135M model, rotations alone changed 38 % of choices with another seed, with reversals
+none.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _ANSWER, _CHOOSE, _REASON, _AGAINST = map(instructions, ("mcq_letter", "mcq_choo
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The probability of each option, in the question's order; ``places`` is the mean probability of each place.
+    """The probability of each option in the question's order, and the mean probability of each place.
 
-    ``flips`` is the share of orders whose best option was another than that of the mean. ``measured`` is false where
-    the model only names letters.
+    ``flips`` is the share of orders whose best option differs from that of the mean. ``measured`` is false where the
+    model only names letters.
     """
 
     probabilities: tuple[float, ...]
@@ -53,10 +53,10 @@ class Chosen:
 
 
 def orders(count: int, seed: str, every: bool = False) -> Orders:
-    """Orders of ``count`` options in which each stands equally often in each place: rotations and their mirror images.
+    """Orders of ``count`` options with each option equally often in each place: rotations and their reversals.
 
-    Of two and three options these are all orders there are. Of more the rotations begin with one that ``seed`` draws,
-    unless ``every`` order is to be shown, of four options at most (``MOST_IN_EVERY_ORDER``).
+    For two and three options these are all orders. ``seed`` draws the first order of more, unless ``every`` order is
+    wanted and there are at most ``MOST_IN_EVERY_ORDER`` options.
     """
     if every and count <= MOST_IN_EVERY_ORDER:
         return tuple(permutations(range(count)))
@@ -76,7 +76,7 @@ def listed(options: Sequence[str], order: Sequence[int]) -> str:
 
 
 def reasoning(chat: CountingChat, question: str, options: Sequence[str], order: Sequence[int], sample: int = 0) -> str:
-    """A chain of thought, which may be cut off; the ``sample``-th from 1 on is drawn with a temperature."""
+    """A chain of thought, perhaps cut off; samples from 1 on are drawn with a temperature."""
     language = detect(question)
     messages = (Message("system", _REASON[language]), Message("user", f"{question}\n{listed(options, order)}"))
     return chat.complete(Request(messages, REASONING_TOKENS, None, TEMPERATURE if sample else 0.0, sample)).text
@@ -93,8 +93,8 @@ def choose(
 ) -> Chosen:
     """The choice of ``chat`` over the ``option_orders``.
 
-    ``thought`` is its reasoning, ``against`` the option that the evidence spoke against. Evidence that does not fit the
-    context is left out, the last first, at worst all. Raise ``ModelError`` where the question alone does not fit.
+    ``thought`` is its reasoning, ``against`` the option that the evidence contradicts. Evidence that exceeds the
+    context is dropped from the end, if needed all. Raise ``ModelError`` where the question alone does not fit.
     """
     language = detect(question)
     branches = [f"\n\n{listed(options, order)}\n\n{_ANSWER[language]}" for order in option_orders]

@@ -1,7 +1,7 @@
-"""Results as pictures, drawn without a window: means with intervals, bars of shares, confusions.
+"""Plots without a display: means with intervals, bars of shares, confusion matrices.
 
-Readable without colour: series differ in their marker, the parts of a bar in shade or hatching, and every row and cell
-is labelled. A picture says in its description what it shows. Equal figures give equal files.
+Readable without colour: series differ in marker, parts of a bar in shade or hatching, and all rows and cells are
+labelled. The file's metadata describe the content. Equal data give equal files.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PANEL_INCHES = 3.4  # of one judge's confusion, either way
 
 
 class Point(NamedTuple):
-    """A mean with its interval, in a row of a panel; undefined means are said in words."""
+    """A mean with its interval, in a row of a panel; None is plotted as "undefined"."""
 
     panel: str
     row: Message | str
@@ -37,7 +37,7 @@ class Point(NamedTuple):
 
 
 def require() -> Any:
-    """The library; raise ``ModelError`` if it is not installed."""
+    """matplotlib; raise ``ModelError`` if it is not installed."""
     try:
         import matplotlib as mpl
         import matplotlib.backends.backend_agg
@@ -51,7 +51,7 @@ def require() -> Any:
 def points(
     title: Message, drawn: Sequence[Point], folder: Path, language: str, shares: bool = True
 ) -> tuple[Path, ...]:
-    """A panel beside the other, in each a point with its interval for every row and series. ``shares`` are 0 to 1."""
+    """Panels side by side, with a point and interval for every row and series. ``shares`` range from 0 to 1."""
     panels, rows = (
         list(dict.fromkeys(point.panel for point in drawn)),
         list(dict.fromkeys(point.row for point in drawn)),
@@ -64,7 +64,7 @@ def points(
             place = series.index(point.series)
             row = rows.index(point.row) + 0.6 * (place + 1) / (len(series) + 1) - 0.3
             if point.value is None:
-                axes.text(0.02, row, _said(language, Message("column.undefined")), va="center", fontsize=9)
+                axes.text(0.02, row, _label(language, Message("column.undefined")), va="center", fontsize=9)
                 continue
             bounds = (point.value if bound is None else bound for bound in (point.low, point.high))
             axes.errorbar(
@@ -76,18 +76,18 @@ def points(
         axes.grid(axis="x", color="0.85", linewidth=0.6)
         if shares:
             axes.set_xlim(-0.02, 1.02)
-    every[0].set_yticks(range(len(rows)), [_said(language, row) for row in rows], fontsize=9)
+    every[0].set_yticks(range(len(rows)), [_label(language, row) for row in rows], fontsize=9)
     if len(series) > 1:
         every[0].legend(fontsize=8)
-    parts = [f"{_named(language, point)}: {_value(point)}" for point in drawn]
-    return _saved(figure, title, parts, folder, "plot", language)
+    parts = [f"{_point_name(language, point)}: {_point_value(point)}" for point in drawn]
+    return _save(figure, title, parts, folder, "plot", language)
 
 
-def _named(language: str, point: Point) -> str:
-    return ", ".join(filter(None, (point.panel, _said(language, point.row), point.series)))
+def _point_name(language: str, point: Point) -> str:
+    return ", ".join(filter(None, (point.panel, _label(language, point.row), point.series)))
 
 
-def _value(point: Point) -> str:
+def _point_value(point: Point) -> str:
     if point.value is None or point.low is None or point.high is None:
         return "-" if point.value is None else f"{point.value:.3f}"
     return f"{point.value:.3f} [{point.low:.3f}, {point.high:.3f}]"
@@ -96,28 +96,28 @@ def _value(point: Point) -> str:
 def bars(
     title: Message, drawn: Mapping[Any, Mapping[Message, int]], folder: Path, language: str, styles: Any = PARTS
 ) -> tuple[Path, ...]:
-    """A bar for each of ``drawn``, in parts as long as their shares, with what they are and their count."""
+    """A stacked bar of shares for each of ``drawn``, with labels and counts."""
     figure = _figure(7.7, 1.2 + 0.5 * len(drawn))
     axes, texts = figure.subplots(), []
     for place, (name, counts) in enumerate(drawn.items()):
         total, start = max(1, sum(counts.values())), 0.0
-        labels = [f"{_said(language, part)} {count}" for part, count in counts.items()]
-        texts.append(f"{_said(language, name)}: {', '.join(labels)}")
+        labels = [f"{_label(language, part)} {count}" for part, count in counts.items()]
+        texts.append(f"{_label(language, name)}: {', '.join(labels)}")
         for label, count, style in zip(labels, counts.values(), styles, strict=False):
             if count:
                 axes.barh(place, count / total, left=start, edgecolor="black", height=0.6, **style)
                 middle, box = start + count / total / 2, {"facecolor": "white", "pad": 1, "linewidth": 0}
                 axes.text(middle, place, label, ha="center", va="center", fontsize=8, bbox=box)
                 start += count / total
-    axes.set_yticks(range(len(drawn)), [_said(language, name) for name in drawn], fontsize=9)
+    axes.set_yticks(range(len(drawn)), [_label(language, name) for name in drawn], fontsize=9)
     axes.set(ylim=(len(drawn) - 0.5, -0.5), xlim=(0, 1))
-    return _saved(figure, title, texts, folder, "plot", language)
+    return _save(figure, title, texts, folder, "plot", language)
 
 
 def confusions(
     title: Message, drawn: Mapping[str, Sequence[Sequence[int]]], labels: Sequence[str], folder: Path, language: str
 ) -> tuple[Path, ...]:
-    """A panel a judge: shares of each row (what is so) as shades, counts as text."""
+    """A confusion matrix for each judge: row shares as shades, counts as text."""
     figure = _figure(PANEL_INCHES * len(drawn), PANEL_INCHES)
     panels = figure.subplots(1, len(drawn), sharey=True, squeeze=False)[0]
     for axes, (name, table) in zip(panels, drawn.items(), strict=True):
@@ -130,9 +130,9 @@ def confusions(
         axes.set_title(name, fontsize=9)
         axes.set_xticks(range(len(labels)), labels, fontsize=8)
         axes.set_yticks(range(len(labels)), labels, fontsize=8)
-        axes.set_xlabel(_said(language, Message("evaluation.plot.judged_as")))
-    panels[0].set_ylabel(_said(language, Message("column.is")))
-    return _saved(figure, title, [f"{name}: {table}" for name, table in drawn.items()], folder, "confusion", language)
+        axes.set_xlabel(_label(language, Message("evaluation.plot.judged_as")))
+    panels[0].set_ylabel(_label(language, Message("column.is")))
+    return _save(figure, title, [f"{name}: {table}" for name, table in drawn.items()], folder, "confusion", language)
 
 
 def _figure(width: float, height: float) -> Any:
@@ -142,12 +142,12 @@ def _figure(width: float, height: float) -> Any:
     return figure
 
 
-def _saved(
+def _save(
     figure: Any, title: Message, parts: Sequence[str], folder: Path, name: str, language: str
 ) -> tuple[Path, Path]:
-    """Write ``name``.png and ``name``.svg; the title and ``parts`` are the description, for who cannot see it."""
+    """Write ``name``.png and ``name``.svg; title and ``parts`` are the description for screen readers."""
     library, png, svg = require(), folder / f"{name}.png", folder / f"{name}.svg"
-    figure.suptitle(_said(language, title), fontsize=11)
+    figure.suptitle(_label(language, title), fontsize=11)
     text = f"{render(title, language)}. {'; '.join(parts)}"
     fonts = [*library.rcParams["font.family"], *filter(None, (_font(language),))]
     with library.rc_context({"svg.hashsalt": "localmed", "svg.fonttype": "none", "font.family": fonts}):
@@ -156,7 +156,7 @@ def _saved(
     return png, svg
 
 
-def _said(language: str, label: Message | str) -> str:
+def _label(language: str, label: Message | str) -> str:
     """A label in ``language``, or in English where this machine has no font for it."""
     spoken = language if language not in FONTS or _font(language) else FALLBACK
     return render(label, spoken) if isinstance(label, Message) else label
@@ -164,7 +164,7 @@ def _said(language: str, label: Message | str) -> str:
 
 @cache
 def _font(language: str) -> str:
-    """A font of this machine that has what the library's own lacks for ``language``; "" where there is none."""
+    """An installed font for ``language``; "" where there is none or matplotlib's own suffices."""
     from matplotlib.font_manager import fontManager
 
     installed = {entry.name for entry in fontManager.ttflist}

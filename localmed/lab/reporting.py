@@ -1,4 +1,4 @@
-"""What the evaluations share: the folder of the report, tried before the work and filled after it; tables and files."""
+"""Shared by the evaluations: the report folder, checked in advance and filled at the end; tables and files."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ seed_option = click.option(
 
 
 def out_option(help: str, required: bool = False) -> Callable[..., Any]:
-    """``--out FOLDER``, of a command that writes there what ``help`` says."""
+    """The option ``--out FOLDER``."""
     folder = click.Path(path_type=Path, file_okay=False)
     return click.option("--out", type=folder, required=required, metavar="FOLDER", help=help)
 
 
 def rows_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--out`` and ``--resume``, of a command that keeps its rows beside the report."""
+    """The options ``--out`` and ``--resume`` of a command that stores its rows beside the report."""
     written = "Write report.json, table.csv, plot.png, plot.svg and rows.jsonl there."
     made: Callable[..., Any] = out_option(help=written, required=True)(resume_option(command))
     return made
 
 
 def made_with(session: Session) -> dict[str, str]:
-    """What figures are made with: rows of something else are not gone on with."""
+    """The identity of a run's configuration; rows of another one are not resumed."""
     site = session.site
     with session.workspace() as workspace:
         made = workspace.provenance()
@@ -56,7 +56,7 @@ def made_with(session: Session) -> dict[str, str]:
 
 
 def need(*adapters: Any) -> None:
-    """Raise ``ModelError`` for a library that is not installed: before minutes of work, not after."""
+    """Raise ``ModelError`` for a library that is not installed, before the work begins."""
     for adapter in adapters:
         adapter.require()
 
@@ -73,9 +73,9 @@ FORMATS = {  # of a number in a column; others have three places
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Records (column -> text, number, message; ``None``: undefined) with the columns that are shown.
+    """Records (column -> text, number, message; ``None``: undefined) and the columns to show.
 
-    The column ``interval`` shows ``low`` and ``high``. A column without words of its own is called by its name.
+    The column ``interval`` shows ``low`` and ``high``. A column without a message is headed by its name.
     """
 
     title: Message | str
@@ -89,7 +89,7 @@ class Table:
 
     @property
     def cells(self) -> list[list[Message | str]]:
-        """What is shown, a row a record."""
+        """The cells to show, a row for each record."""
         return [[_cell(record, name) for name in self.columns] for record in self.records]
 
 
@@ -100,7 +100,7 @@ def _cell(record: Mapping[str, Any], name: str) -> Any:
 
 
 def figure(value: Any, form: str = ".3f") -> Any:
-    """A number as ``form`` has it, "-" for what is undefined; messages as they are."""
+    """A number in ``form``, "-" for None; messages unchanged."""
     if isinstance(value, Message):
         return value
     return "-" if value is None else f"{value:{form}}" if isinstance(value, float) else str(value)
@@ -108,7 +108,7 @@ def figure(value: Any, form: str = ".3f") -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What an evaluation came to: ``values`` for JSON, tables, what they do not say, and a plot. Holds no text."""
+    """The result of an evaluation: ``values`` for JSON, tables, facts that they omit, and a plot. Contains no text."""
 
     values: Mapping[str, Any]
     tables: Sequence[Table]
@@ -119,12 +119,12 @@ class Report:
 
     @property
     def csv(self) -> str:
-        """Every field of every record."""
+        """All fields of all records."""
         names = list(dict.fromkeys(name for record in self.records for name in record))
         return files.csv_text([names, *([record.get(name) for name in names] for record in self.records)])
 
     def finish(self, out: Path | None, as_json: bool, *further: str) -> None:
-        """Write the report's files to ``out`` and print what it says; ``further`` files are there already."""
+        """Write the report's files to ``out`` and print it; ``further`` files already exist there."""
         texts = {"report.json": json.dumps(plain(self.values), ensure_ascii=False, indent=2) + "\n"}
         texts |= ({"table.csv": self.csv} if self.records else {}) | dict(self.texts or {})
         if out:
@@ -149,11 +149,10 @@ def _worded(value: Message | str) -> str:
 
 
 @contextmanager
-def kept_in(out: Path | None, resume: bool = False, file: str = "report.json") -> Iterator[None]:
-    """An evaluation whose finished rows stay in the folder ``out`` when Ctrl-C ends it, which is said.
+def report_folder(out: Path | None, resume: bool = False, file: str = "report.json") -> Iterator[None]:
+    """An evaluation whose finished rows remain in the folder ``out`` after Ctrl-C; the user is told.
 
-    Raise ``InputError`` before anything is evaluated where ``file`` cannot be written there, ``Busy`` where another
-    call writes there: two would mix their rows.
+    Raise ``InputError`` in advance where ``file`` cannot be written there, ``Busy`` where another process writes there.
     """
     if not out:
         if resume:
@@ -163,7 +162,7 @@ def kept_in(out: Path | None, resume: bool = False, file: str = "report.json") -
     with writable(out):
         out.mkdir(parents=True, exist_ok=True)
         (out / file).touch()
-        handle = os.open(out, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)  # locked itself: no file beside the report
+        handle = os.open(out, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)  # locks the folder, without a lock file
     try:
         if not files.lock(handle):
             raise Busy("cli.out_busy", out=str(out))

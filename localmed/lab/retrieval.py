@@ -1,11 +1,11 @@
-"""``localmed eval retrieval``: search with parts taken away (Dual-RAG, Table 4).
+"""``localmed eval retrieval``: ablations of search (Dual-RAG, Table 4).
 
-Dense, lexical or both, each with and without the reranker. All variants search one open library with the settings in
-force; a variant only leaves parts out. Passages are collapsed to documents, each at the place of its best passage.
+Dense, lexical or both, each with and without the reranker. All variants search the same library with the settings in
+force. Passages are collapsed to documents at the rank of their best passage.
 
-Finished questions are kept (``rows``) and refused where anything that decides a run has changed: questions, library,
-ledger of withdrawals, encoder, reranker, settings, depth, version. At the end each run is written in TREC's format too.
-Nothing written holds a question's or a document's text: variants, measures, counts, ids and settings.
+Finished questions are stored (``rows``) and reused only if questions, library, withdrawals, encoder, reranker,
+settings, depth and version are unchanged. Each run is also written in TREC's format. No question or document text is
+written.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import click
 import numpy as np
 
 from localmed import __version__
-from localmed.cli.common import opened, progress
+from localmed.cli.common import open_session, progress
 from localmed.cli.options import json_option
 from localmed.config import SearchSettings
 from localmed.domain import digest, message
@@ -38,7 +38,7 @@ from localmed.retrieval.search import HybridSearch
 from localmed.text.language import detect
 
 Advance = Callable[[float, str], object]
-DEEPEST = 1000  # passages a question; what TREC runs hold
+DEEPEST = 1000  # passages for each question, as in TREC runs
 RERANKED = "+rerank"
 PARTS = {"dense": (True, False), "lexical": (False, True), "both": (True, True)}  # dense search, search by words
 VARIANTS = tuple(name + rerank for rerank in ("", RERANKED) for name in PARTS)
@@ -46,7 +46,7 @@ VARIANTS = tuple(name + rerank for rerank in ("", RERANKED) for name in PARTS)
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """What is evaluated: a library, its encoder, the reranker if there is one, and the passages read a question."""
+    """The library, its encoder, the reranker if any, and the number of passages read for each question."""
 
     library: Library
     encoder: Embedder
@@ -55,7 +55,7 @@ class Bench:
     depth: int
 
     def variants(self, names: Sequence[str] = ()) -> tuple[str, ...]:
-        """The variants called ``names``; by default all that this bench can run, the fullest last."""
+        """The variants ``names``; default: all that this bench can run, the fullest last."""
         if unknown := [name for name in names if name not in VARIANTS]:
             raise UsageError("evaluation.variant", known=VARIANTS, name=unknown[0])
         chosen = [name for name in VARIANTS if name in names or not names]
@@ -83,7 +83,7 @@ class Bench:
         return search
 
     def made_with(self, question_set: QuestionSet) -> dict[str, str]:
-        """What differs wherever a run could."""
+        """Everything that determines a run."""
         manifest = self.library.manifest
         ids, contents = in_force(self.library.data).withdrawn()
         return {
@@ -111,7 +111,7 @@ class Ranked:
 def run_all(
     bench: Bench, variants: Sequence[str], question_set: QuestionSet, advance: Advance, kept: Rows[Ranked]
 ) -> Mapping[str, Run]:
-    """The run of each variant: every question asked, but for those that are ``kept``."""
+    """The run of each variant, reusing ``kept`` questions."""
     runs: dict[str, dict[str, Sequence[str]]] = {}
     for variant in variants:
         search, runs[variant] = bench.searcher(variant, question_set), {}
@@ -123,7 +123,7 @@ def run_all(
 
 
 def trec(name: str, run: Run) -> str:
-    """A run as TREC writes it."""
+    """A run in TREC's format."""
     lines = (
         f"{question} Q0 {document} {rank} {len(documents) - rank + 1} {name}\n"
         for question, documents in run.items()
@@ -134,7 +134,7 @@ def trec(name: str, run: Run) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Assessed:
-    """One variant: its measures by name, and the share of its first ten documents that anybody has judged."""
+    """A variant's measures by name, and the judged share of its first ten documents."""
 
     variant: str
     measures: Mapping[str, Estimate]
@@ -142,7 +142,7 @@ class Assessed:
 
 
 def assess(question_set: QuestionSet, runs: Mapping[str, Run], seed: int) -> tuple[Assessed, ...]:
-    """The rows of ``runs``; the last run is the reference that the others are tested against."""
+    """The measures of ``runs``; the last run is the reference of the tests."""
     ids = [question.id for question in question_set.questions]
     values = {name: scores(run, question_set.judgements, question_set.relevant_from) for name, run in runs.items()}
     arrays = {
@@ -157,7 +157,7 @@ def assess(question_set: QuestionSet, runs: Mapping[str, Run], seed: int) -> tup
 
 
 def report(bench: Bench, question_set: QuestionSet, runs: Mapping[str, Run], seed: int) -> Report:
-    """Assess ``runs`` and say what they were made with."""
+    """The report on ``runs``."""
     assessed, leading, count = assess(question_set, runs, seed), question_set.measure, len(question_set.questions)
     manifest, reference = bench.library.manifest, list(runs)[-1]
     unknown = sum(detect(question.text) not in bench.encoder.identity.languages for question in question_set.questions)
@@ -197,7 +197,7 @@ def report(bench: Bench, question_set: QuestionSet, runs: Mapping[str, Run], see
 
 
 def overview(name: str, rows: Sequence[Assessed], leading: str) -> Table:
-    """For 80 columns: the leading measure first, with its interval and its p."""
+    """A table for 80 columns: the leading measure first, with its interval and p."""
     others = {measure: measure.replace("recall", "R") for measure in MEASURES if measure != leading}
     records = [
         {"variant": row.variant, leading: row.measures[leading].value, **asdict(row.measures[leading]),
@@ -208,7 +208,6 @@ def overview(name: str, rows: Sequence[Assessed], leading: str) -> Table:
 
 
 def _records(name: str, count: int, rows: Sequence[Assessed], reference: str) -> list[dict[str, Any]]:
-    """A record a variant and measure."""
     return [
         {"set": name, "questions": count, "variant": row.variant, "measure": measure, **asdict(estimate),
          "reference": reference}
@@ -252,8 +251,8 @@ def command(
     """
     reporting.need(measures, *((plot,) if out else ()))
     with (
-        reporting.kept_in(out, resume, ROWS),
-        opened(ctx, reranker=reranker) as session,
+        reporting.report_folder(out, resume, ROWS),
+        open_session(ctx, reranker=reranker) as session,
         session.workspace() as workspace,
         progress(not as_json) as (started, advance),
     ):
@@ -262,7 +261,7 @@ def command(
         bench = Bench(library, site.encoder, site.settings.search, site.reranker, depth)
         chosen = bench.variants([variant.strip() for variant in variants.split(",")] if variants else ())
         searched = workspace.within(collections)
-        question_set = sets.judged(queries, qrels, library, searched, relevant_from).answerable()
+        question_set = sets.read_judged(queries, qrels, library, searched, relevant_from).answerable()
         started(len(chosen) * len(question_set.questions))
         file = out / ROWS if out else None
         kept = Rows(file, bench.made_with(question_set), resume, Ranked, "variant", "question")

@@ -1,4 +1,4 @@
-"""``localmed review``: blinded forms for human reviewers, and what the filled ones come to."""
+"""``localmed review``: blinded forms for human reviewers, and the evaluation of the filled ones."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def export(
     if not all(_NAME.fullmatch(name) for name in names):
         raise UsageError("review.name")
     every_case = review.cases(read_text(Path(file)), Path(file).name, form)
-    sheets, key = review.blinded(every_case, names, form, seed, keep_citations)
+    sheets, key = review.make_sheets(every_case, names, form, seed, keep_citations)
     dimensions = [Asked(row.name, row.question, row.options) for row in review.FORMS[form]]
     written = {KEY: json.dumps(plain(key), ensure_ascii=False, indent=1) + "\n"}
     for name, sheet in sheets.items():
@@ -84,10 +84,10 @@ def import_forms(forms: tuple[str, ...], key: Path, seed: int, out: Path | None,
     Reports means with 95 % intervals over cases, Kruskal-Wallis, Wilcoxon's test on cases (Holm), Krippendorff's alpha
     and Cohen's kappa. Reviewers who failed a quality-control case are excluded and listed. Needs the extra "eval".
     """
-    with reporting.kept_in(out):
+    with reporting.report_folder(out):
         known = review.key_of(read_text(key), key.name)
-        filled = [review.ratings(review.decoded(read_bytes(Path(file))), Path(file).name, known) for file in forms]
-        ratings, left_out = review.merged(filled, known)
+        filled = [review.ratings(review.decode(read_bytes(Path(file))), Path(file).name, known) for file in forms]
+        ratings, left_out = review.merge_ratings(filled, known)
         if not ratings:
             raise InputError("review.no_ratings", left_out=left_out or ("-",))
         reporting.need(measures, *((plot,) if out else ()))

@@ -1,11 +1,10 @@
-"""Human review, blinded: who sees which answer under which code, the forms that are filled in, and reading them back.
+"""Blinded human review: codes, forms, and reading filled forms.
 
-Each reviewer gets every case, the cases in an order of their own and the answers of a case one after the other in an
-order of their own (LINS, "Evaluation methodology"). A form names answers by codes; the key, kept apart, says whose they
-are. Quality-control cases hold an answer whose rating is known: a reviewer who misses one is left out of the results
-(LINS, AEBMP stage 1). On every dimension a higher value is better.
+Each reviewer gets every case, in an own order of cases and of the answers of a case (LINS, "Evaluation methodology").
+Forms identify answers by codes; a separate key maps codes to systems. Quality-control cases have an answer with a known
+rating; a reviewer who misses one is excluded (LINS, AEBMP stage 1). On every dimension a higher value is better.
 
-This module reads and writes no file: ``lab/review.py`` does, and a window may.
+This module does no file access; ``lab/review.py`` and the pages do.
 """
 
 from __future__ import annotations
@@ -29,30 +28,31 @@ from localmed.lab.sets import objects
 from localmed.process.files import csv_text
 from localmed.text.language import clean
 
-Option = tuple[int, str]  # what is stored, and the end of the message code of what a reviewer reads
+Option = tuple[int, str]  # the stored value, and the end of its message code
 
 MOST_CASES = 5000
 MOST_REVIEWERS = 200  # LINS had 100 resident physicians
 MOST_CHARACTERS = 20_000  # of one answer
 FIXED = ("code", "number", "question", "answer")  # the columns of a form before those of its dimensions
+CONTROL = "control:"  # prefix of quality-control cases in the key
 _MARKER = re.compile(r"\s?[\[［【]\d{1,3}(?:\s?[,，、;-]\s?\d{1,3})*[\]］】]")  # [1], [2, 3], ［4］
 
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """One thing that an answer is rated on, with the options, worst first."""
+    """A rated property with its options, worst first."""
 
     name: str
     options: tuple[Option, ...]
 
     @property
     def values(self) -> tuple[int, ...]:
-        """What may be stored, worst first."""
+        """The stored values, worst first."""
         return tuple(value for value, _ in self.options)
 
     @property
     def question(self) -> Message:
-        """What the reviewer is asked."""
+        """The question to the reviewer."""
         return Message(f"review.question.{self.name}")
 
 
@@ -71,7 +71,7 @@ FORMS: Mapping[str, tuple[Dimension, ...]] = _forms()
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A question with the answer of each system. ``control``: (system, dimension) -> the value that is right."""
+    """A question with the answer of each system. ``control``: (system, dimension) -> right value."""
 
     id: str
     question: str = field(repr=False)
@@ -81,7 +81,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A line of the key: what a code stands for. ``control``: dimension -> the value that is right."""
+    """A line of the key: the answer of a code. ``control``: dimension -> right value."""
 
     code: str
     reviewer: str
@@ -92,19 +92,19 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A case as a reviewer sees it: its number, its question, and (code, answer) in the reviewer's order."""
+    """A case as shown to a reviewer: number, question, and (code, answer) in the reviewer's order."""
 
     number: int
     question: str = field(repr=False)
     answers: tuple[tuple[str, str], ...] = field(repr=False)
 
 
-Sheets = Mapping[str, tuple[Block, ...]]  # what each reviewer fills in
+Sheets = Mapping[str, tuple[Block, ...]]  # the sheet of each reviewer
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What the codes of all sheets stand for: kept from the reviewers until all forms are back."""
+    """The mapping of all codes, kept from the reviewers until all forms are back."""
 
     form: str
     seed: int
@@ -112,13 +112,13 @@ class Key:
 
     @property
     def dimensions(self) -> tuple[Dimension, ...]:
-        """Those of the form."""
+        """The dimensions of the form."""
         return FORMS[self.form]
 
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """One value that a reviewer gave."""
+    """A value given by a reviewer."""
 
     reviewer: str
     case: str
@@ -133,8 +133,8 @@ class Rating:
 def cases(text: str, name: str, form: str) -> tuple[Case, ...]:
     """The cases of JSON lines; raise ``InputError`` naming the line, without its text.
 
-    A line has an id, a question, and either ``answers`` (system -> text) or a ``system`` with its ``answer``; lines of
-    one id are one case. ``control``: system -> dimension -> the value that is right.
+    A line has an id, a question, and ``answers`` (system -> text) or a ``system`` with its ``answer``; lines with the
+    same id are one case. ``control``: system -> dimension -> right value.
     """
     rows: dict[str, tuple[str, dict[str, str], dict[tuple[str, str], int]]] = {}
     offered = {dimension.name: dimension.values for dimension in FORMS[form]}
@@ -155,7 +155,7 @@ def cases(text: str, name: str, form: str) -> tuple[Case, ...]:
 
 
 def _add(rows: dict[str, Any], value: dict[str, Any], place: str, offered: Mapping[str, Sequence[int]]) -> None:
-    """Add a line to its case; raise ``ValueError``, ``TypeError`` or ``KeyError`` for what is none."""
+    """Add a line to its case; raise ``ValueError``, ``TypeError`` or ``KeyError`` if it is invalid."""
     json.dumps(value, ensure_ascii=False).encode()  # half a character is in no file
     question, new = str(value["question"]), dict(value.get("answers") or {value["system"]: value["answer"]})
     asked, answers, control = rows.setdefault(str(value["id"]), (question, {}, {}))
@@ -171,17 +171,17 @@ def _add(rows: dict[str, Any], value: dict[str, Any], place: str, offered: Mappi
 
 
 def without_markers(text: str) -> str:
-    """``text`` without citation markers, which would tell which system wrote it."""
+    """``text`` without citation markers, which would reveal the system."""
     return _MARKER.sub("", clean(text))
 
 
 # --- blinding ---------------------------------------------------------------------------------------------------------
 
 
-def blinded(
+def make_sheets(
     every_case: Sequence[Case], reviewers: Sequence[str], form: str, seed: int, markers: bool = False
 ) -> tuple[Sheets, Key]:
-    """A sheet for each of ``reviewers`` and the key of them all; the same seed gives the same."""
+    """A sheet for each of ``reviewers`` and the key of all, deterministic for a seed."""
     if len(set(reviewers)) != len(reviewers) or not 1 <= len(reviewers) <= MOST_REVIEWERS:
         raise UsageError("review.reviewers", most=MOST_REVIEWERS)
     sheets: dict[str, tuple[Block, ...]] = {}
@@ -205,19 +205,14 @@ def _shuffled(values: Sequence[Any], chance: random.Random) -> list[Any]:
 
 def _entry(code: str, reviewer: str, case: Case, system: str) -> Entry:
     control = {dimension: value for (of, dimension), value in case.control.items() if of == system}
-    return Entry(code, reviewer, case.id if not case.control else f"control:{case.id}", system, control)
-
-
-def is_control(entry: Entry) -> bool:
-    """Whether it belongs to a quality-control case, which is in no result."""
-    return entry.case.startswith("control:")
+    return Entry(code, reviewer, f"{CONTROL}{case.id}" if case.control else case.id, system, control)
 
 
 # --- forms and key as text --------------------------------------------------------------------------------------------
 
 
 def sheet_csv(sheet: Sequence[Block], form: str) -> str:
-    """The form as a table: a line an answer, a column a dimension, to be filled with the values of its options."""
+    """The form as a table: a row for each answer, an empty column for each dimension."""
     names = [dimension.name for dimension in FORMS[form]]
     rows: list[Sequence[object]] = [(*FIXED, *names)]
     for block in sheet:
@@ -226,7 +221,7 @@ def sheet_csv(sheet: Sequence[Block], form: str) -> str:
 
 
 def key_of(text: str, name: str) -> Key:
-    """The key that a JSON file holds; raise ``InputError`` if it is none."""
+    """The key in a JSON file; raise ``InputError`` if it is invalid."""
     with suppress(ValueError, TypeError, KeyError, OverflowError, RecursionError):
         value = json.loads(text)
         entries = tuple(Entry(**row) for row in value["entries"])
@@ -238,9 +233,9 @@ def key_of(text: str, name: str) -> Key:
 
 
 def ratings(text: str, name: str, key: Key) -> dict[str, dict[str, int]]:
-    """What a filled form says: code -> dimension -> value; an empty cell is no rating.
+    """The ratings in a filled form: code -> dimension -> value; an empty cell is no rating.
 
-    Raise ``InputError`` naming the line for a code that the key does not hold, or a value that was not offered.
+    Raise ``InputError`` naming the line for an unknown code or value.
     """
     entries = {entry.code: entry for entry in key.entries}
     filled: dict[str, dict[str, int]] = {}
@@ -256,10 +251,10 @@ def ratings(text: str, name: str, key: Key) -> dict[str, dict[str, int]]:
     return filled
 
 
-def decoded(content: bytes) -> str:
-    """The text of a filled form, whatever code a spreadsheet program saved it in.
+def decode(content: bytes) -> str:
+    """The text of a filled form in the encoding of any spreadsheet program.
 
-    What is read of it, codes and values, is ASCII in each; where it is not Unicode, questions and answers are not read.
+    Codes and values are ASCII in all of them; other text is not read.
     """
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return content.decode("utf-16", "replace")
@@ -270,7 +265,7 @@ def decoded(content: bytes) -> str:
 
 
 def _table(text: str, name: str) -> list[dict[str, str]]:
-    """The lines of a table as a spreadsheet program saves it: by commas, semicolons or tabs."""
+    """The rows of a table separated by commas, semicolons or tabs."""
     head = text.partition("\n")[0]
     delimiter = max(",;\t", key=head.count)
     try:
@@ -290,10 +285,12 @@ def _value(cell: str, dimension: Dimension, place: str) -> int:
     raise InputError("review.value", place=place, dimension=dimension.name, offered=tuple(map(str, dimension.values)))
 
 
-def merged(forms: Iterable[Mapping[str, Mapping[str, int]]], key: Key) -> tuple[tuple[Rating, ...], tuple[str, ...]]:
-    """All ratings of the reviewers who rated every quality-control answer right, and the reviewers who did not.
+def merge_ratings(
+    forms: Iterable[Mapping[str, Mapping[str, int]]], key: Key
+) -> tuple[tuple[Rating, ...], tuple[str, ...]]:
+    """All ratings of reviewers who passed every control case, and the reviewers who did not.
 
-    A reviewer of whom no rating came back is in neither.
+    A reviewer without any rating is in neither.
     """
     values: dict[str, Mapping[str, int]] = {}
     for form in forms:
@@ -309,7 +306,7 @@ def merged(forms: Iterable[Mapping[str, Mapping[str, int]]], key: Key) -> tuple[
     kept = tuple(
         Rating(entry.reviewer, entry.case, entry.system, dimension, value)
         for entry in key.entries
-        if entry.reviewer in present - missed and not is_control(entry)
+        if entry.reviewer in present - missed and not entry.case.startswith(CONTROL)
         for dimension, value in values.get(entry.code, {}).items()
     )
     return kept, tuple(sorted(present & missed))

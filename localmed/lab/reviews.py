@@ -1,8 +1,8 @@
-"""Blinded reviews in the window: two configurations answer a question set, people rate the answers unknowing.
+"""Blinded reviews in the pages: two configurations answer a question set, and people rate the answers blinded.
 
-What is rated, in which order and by which codes is ``evaluation.review``'s, drawn anew from the seed whenever it is
-needed; stored are the cases, sealed, and the ratings by code. Which answer is whose is told when a review is closed,
-and then nobody rates any more. A review is deleted with its ratings by whoever may make one.
+The cases are stored sealed, the ratings by code. Orders and codes are drawn again from the seed when needed
+(``review_sheets``). Closing a review reveals the systems and ends rating. A safety officer may delete a review with its
+ratings.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SYSTEMS = ("A", "B")
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What answers: a kept generation of the library, and the order of its sources ("": by priority)."""
+    """A stored generation of the library, and a preset ("": by priority)."""
 
     generation: int
     preset: str = ""
@@ -48,7 +48,7 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """A review to be made: both configurations answer its questions; ``cases`` are JSON lines as they come."""
+    """A review to make: both configurations answer its questions; ``cases`` are given cases as JSON lines."""
 
     title: str
     form: str
@@ -60,7 +60,7 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """A review as it stands: ``rated`` of ``count`` cases by each reviewer."""
+    """The state of a review: cases rated by each reviewer, of ``count``."""
 
     id: str
     title: str
@@ -73,11 +73,11 @@ class Review:
 
 
 def make(session: Session, setup: Setup, shown: Callable[[Answer], str], hooks: Hooks) -> Message:
-    """Answer the questions and open the review; ``shown`` makes the text that is rated. Raise for what is unfit."""
+    """Answer the questions and open the review; ``shown`` renders the text to rate. Raise as ``checked`` does."""
     session.require(Right.SAFETY)
     checked(session, setup)
     id_ = secrets.token_urlsafe(9)
-    cases = "\n".join((*_answered(session, setup, shown, hooks), setup.cases.strip()))
+    cases = "\n".join((*_answer_cases(session, setup, shown, hooks), setup.cases.strip()))
     made = review.cases(cases, setup.title, setup.form)
     pairs = zip(SYSTEMS, setup.configurations, strict=True)
     names = [f"{name}: {choice.generation} {choice.preset}".strip() for name, choice in pairs]
@@ -94,7 +94,7 @@ def make(session: Session, setup: Setup, shown: Callable[[Answer], str], hooks: 
 
 
 def checked(session: Session, setup: Setup) -> None:
-    """Raise ``UsageError`` for a review that cannot be made."""
+    """Raise ``UsageError`` for an invalid review."""
     session.require(Right.SAFETY)
     known = {account.user for account in accounts.accounts(session.data)}
     if not setup.title or not setup.reviewers or not set(setup.reviewers) <= known:
@@ -107,8 +107,8 @@ def checked(session: Session, setup: Setup) -> None:
         raise UsageError("review.one_configuration")
 
 
-def _answered(session: Session, setup: Setup, shown: Callable[[Answer], str], hooks: Hooks) -> Iterable[str]:
-    """The questions as cases: each with the answer of both configurations."""
+def _answer_cases(session: Session, setup: Setup, shown: Callable[[Answer], str], hooks: Hooks) -> Iterable[str]:
+    """The questions as cases, with the answers of both configurations."""
     texts: list[dict[str, str]] = [{} for _ in setup.questions]
     start, advance = hooks.counter()
     start(len(setup.questions) * len(SYSTEMS))
@@ -117,43 +117,43 @@ def _answered(session: Session, setup: Setup, shown: Callable[[Answer], str], ho
             break
         with (
             generations.lease(session.data, configuration.generation) as path,
-            session.site.candidate(path, _hidden(session, setup.reviewers)) as workspace,
+            session.site.candidate(path, _hidden_collections(session, setup.reviewers)) as workspace,
         ):
             for number, question in enumerate(setup.questions):
-                texts[number][system] = shown(session.tried(question, workspace, configuration.preset or None))
+                texts[number][system] = shown(session.try_question(question, workspace, configuration.preset or None))
                 advance(1, "")
     for number, (question, answers) in enumerate(zip(setup.questions, texts, strict=True), 1):
         case = {"id": f"question {number}", "question": unnamed(question), "answers": answers}
         yield json.dumps(case, ensure_ascii=False)
 
 
-def _hidden(session: Session, reviewers: Iterable[str]) -> frozenset[str]:
-    """The collections that not every reviewer may read, and those that are stopped: no answer is made of them."""
+def _hidden_collections(session: Session, reviewers: Iterable[str]) -> frozenset[str]:
+    """The collections that some reviewer may not read, and stopped ones; they are excluded from answers."""
     known = [accounts.account(session.data, name) for name in reviewers]
     groups = [None if account.reads_all else frozenset(account.groups) for account in known]
     return stops.stopped(session.data, stops.COLLECTION).union(*(hidden_from(one, session.data) for one in groups))
 
 
 def reviews(session: Session) -> list[Review]:
-    """All of them, the newest first; raise ``UsageError`` for who is no safety officer."""
+    """All reviews, newest first; raise ``NotAllowed`` for other users than safety officers."""
     session.require(Right.SAFETY)
     return [_review(session, one) for one in _stored(session)]
 
 
 def review_of(session: Session, id_: str) -> Review:
-    """The review ``id_``; raise ``UsageError`` for who is no safety officer, ``UnknownName``."""
+    """The review ``id_``; raise ``UnknownName``, or ``NotAllowed`` for other users than safety officers."""
     session.require(Right.SAFETY)
     return _review(session, *_stored(session, id_))
 
 
 def to_rate(session: Session) -> list[tuple[str, str, int]]:
-    """The open reviews that the session's user is asked for: id, title, and how many cases are left."""
+    """The open reviews that ask the session's user to rate: id, title, and number of cases left."""
     made = [_review(session, one) for one in _stored(session, user=session.caller.user)]
     return [(row.id, row.title, row.count - dict(row.progress)[session.caller.user]) for row in made]
 
 
 class _Stored(NamedTuple):
-    """A review as it is kept, unsealed; which answer is whose is drawn anew."""
+    """A stored review, unsealed, with its redrawn sheets and key."""
 
     id: str
     time: float
@@ -164,9 +164,9 @@ class _Stored(NamedTuple):
 
 
 def _stored(session: Session, id_: str = "", user: str = "") -> list[_Stored]:
-    """The review ``id_`` alone, or all, the newest first, or the open ones that ``user`` is asked for.
+    """The review ``id_`` alone, or all, newest first, or the open ones of the reviewer ``user``.
 
-    Raise ``UnknownName`` where there is no ``id_``, or it is none of the ``user``'s.
+    Raise ``UnknownName`` where there is no ``id_``, or it is not one of the ``user``'s.
     """
     query = "SELECT id, time, reviewers, closed, sealed FROM reviews WHERE ? IN ('', id) ORDER BY time DESC"
     made = []
@@ -176,7 +176,7 @@ def _stored(session: Session, id_: str = "", user: str = "") -> list[_Stored]:
         if not user or (user in json.loads(reviewers) and not closed):
             values = json.loads(unseal(session.data, sealed, "review", name))
             cases = review.cases(values["cases"], values["title"], values["form"])
-            drawn = review.blinded(cases, json.loads(reviewers), values["form"], values["seed"])
+            drawn = review.make_sheets(cases, json.loads(reviewers), values["form"], values["seed"])
             made.append(_Stored(name, moment, bool(closed), values, *drawn))
     if id_ and not made:
         raise UnknownName("review.unknown")
@@ -205,7 +205,7 @@ def _ratings(session: Session, id_: str) -> dict[str, dict[str, int]]:
 
 
 def next_block(session: Session, id_: str) -> tuple[Block | None, Key, int, int]:
-    """The first case that the user has not rated (None: all are), the key, how many are rated, and of how many."""
+    """The first case that the user has not rated (None: all are), the key, and the counts of rated and all cases."""
     (one,) = _stored(session, id_, session.caller.user)
     blocks, rated = one.sheets[session.caller.user], _ratings(session, id_)
     left = [block for block in blocks if not any(code in rated for code, _ in block.answers)]
@@ -213,7 +213,7 @@ def next_block(session: Session, id_: str) -> tuple[Block | None, Key, int, int]
 
 
 def rate(session: Session, id_: str, values: Mapping[tuple[str, str], str]) -> None:
-    """Keep the user's ratings: (code, dimension) -> value; raise ``InputError`` for what was not offered."""
+    """Store the user's ratings: (code, dimension) -> value; raise ``InputError`` for an invalid one."""
     (one,) = _stored(session, id_, session.caller.user)
     own = {code for block in one.sheets[session.caller.user] for code, _ in block.answers}
     offered = {dimension.name: {str(value): value for value in dimension.values} for dimension in one.key.dimensions}
@@ -228,14 +228,14 @@ def rate(session: Session, id_: str, values: Mapping[tuple[str, str], str]) -> N
 
 
 def close(session: Session, id_: str) -> None:
-    """Nobody rates any more, and it is told which answer was whose."""
+    """End the rating and reveal the systems."""
     _stored(session, id_)
     with session.change("safety unblind", id_), rows(session.data) as state:
         state.execute("UPDATE reviews SET closed = 1 WHERE id = ?", (id_,))
 
 
 def delete(session: Session, id_: str) -> None:
-    """Delete it with its ratings."""
+    """Delete the review with its ratings."""
     _stored(session, id_)
     with session.change("safety discard", id_), rows(session.data) as state:
         state.execute("DELETE FROM reviews WHERE id = ?", (id_,))
@@ -243,17 +243,17 @@ def delete(session: Session, id_: str) -> None:
 
 
 def report(session: Session, id_: str) -> Report | None:
-    """What the ratings of a closed review come to; None where none is left, or it is open."""
+    """The report on a closed review; None without ratings, or if it is open."""
     from localmed.lab import agreement
 
     session.require(Right.SAFETY)
     (one,) = _stored(session, id_)
     if not one.closed:
         return None
-    ratings, left_out = review.merged([_ratings(session, id_)], one.key)
+    ratings, left_out = review.merge_ratings([_ratings(session, id_)], one.key)
     return agreement.report(ratings, one.key.form, left_out, one.key.seed) if ratings else None
 
 
 def cleaned(text: str) -> tuple[str, ...]:
-    """The lines of ``text`` that say something."""
+    """The non-empty lines of ``text``."""
     return tuple(line for line in map(str.strip, clean(text).splitlines()) if line)

@@ -1,8 +1,7 @@
-"""What a batch of questions has finished, as JSON lines, so that an interrupted batch goes on.
+"""Finished results of a batch of questions as JSON lines, so that an interrupted batch can be resumed.
 
-The first line says what the batch is made with; a batch of something else is refused. Each of the others is a finished
-row, which outlives an interruption; a last line that one has cut off is left out. Going on replaces the file in one
-step: a process that is killed meanwhile takes nothing with it.
+The first line identifies the configuration; rows of another one are refused. Each other line is a finished row. A last
+line that an interruption has cut off is skipped. Resuming replaces the file atomically.
 """
 
 from __future__ import annotations
@@ -25,28 +24,29 @@ Kind = type[Row] | tuple[type[Row], ...]
 
 
 class Rows(Generic[Row]):
-    """The rows of a batch, of one ``kind`` or several, named by their ``key`` fields. Without a file none is kept."""
+    """The rows of a batch, identified by their ``key`` fields. Without a file they are not stored."""
 
     def __init__(
         self, file: Path | None, made_with: Mapping[str, str], resume: bool, kind: Kind[Row], *key: str
     ) -> None:
-        """Begin anew, or with the rows of ``file`` if ``resume``.
+        """Start anew, or with the rows of ``file`` if ``resume``.
 
-        Raise ``UsageError`` if it was made with something else, ``InputError`` where it cannot be read or written.
+        Raise ``UsageError`` if they have another configuration, ``InputError`` where the file cannot be read or
+        written.
         """
         self._file = file
         kept: list[Any] = []
         if file and resume and file.exists() and file.stat().st_size:
-            head, kept = _parsed(file)
+            head, kept = _parse(file)
             if head != dict(made_with):
                 raise UsageError("evaluation.other_run", file=str(file))
-        self.done = {tuple(getattr(row, name, "") for name in key): row for row in _made(kept, kind)}
+        self.done = {tuple(getattr(row, name, "") for name in key): row for row in _make_rows(kept, kind)}
         if file:
             with writable(file):
                 files.replace(file, "".join(map(line, (dict(made_with), *kept))).encode())
 
     def get(self, key: tuple[str, ...], make: Callable[[], Row]) -> Row:
-        """The finished row called ``key``, else a fresh one, which is in the file before it is given."""
+        """The finished row ``key``, else a new one, stored before it is returned."""
         if key not in self.done:
             row: Any = make()
             self.done[key] = row
@@ -59,28 +59,28 @@ class Rows(Generic[Row]):
 
 
 def stored(file: Path, kind: Kind[Row]) -> tuple[Mapping[str, Any], list[Row]]:
-    """What the rows of ``file`` were made with, and the rows; raise ``InputError`` where it cannot be read."""
-    made_with, pieces = _parsed(file)
+    """The configuration and the rows of ``file``; raise ``InputError`` where it cannot be read."""
+    made_with, pieces = _parse(file)
     if not isinstance(made_with, dict):
         raise InputError("evaluation.rows", file=str(file))
-    return made_with, list(_made(pieces, kind))
+    return made_with, list(_make_rows(pieces, kind))
 
 
-def _made(pieces: list[Any], kind: Kind[Row]) -> Iterator[Row]:
+def _make_rows(pieces: list[Any], kind: Kind[Row]) -> Iterator[Row]:
     for piece in pieces:
         for one in kind if isinstance(kind, tuple) else (kind,):
             with suppress(TypeError, AttributeError):  # of another class, or version
-                yield _revived(one, piece)
+                yield _revive(one, piece)
 
 
-def _revived(kind: Any, piece: Any) -> Any:
+def _revive(kind: Any, piece: Any) -> Any:
     if is_dataclass(kind):
-        return kind(**{name: _revived(field_types(kind).get(name), value) for name, value in piece.items()})  # type: ignore[arg-type,operator]
+        return kind(**{name: _revive(field_types(kind).get(name), value) for name, value in piece.items()})  # type: ignore[arg-type,operator]
     return tuple(piece) if isinstance(piece, list) else piece
 
 
-def _parsed(file: Path) -> tuple[Any, list[Any]]:
-    """The values of the first line and of the others, without those that are cut off."""
+def _parse(file: Path) -> tuple[Any, list[Any]]:
+    """The values of the first line and of the others, without incomplete ones."""
     values: list[Any] = []
     try:
         lines = read_bytes(file).decode().split("\n")

@@ -1,15 +1,14 @@
-"""Question sets: files of questions, and of judgements of which documents answer them (TREC).
+"""Question sets: files of questions, and of relevance judgements (TREC).
 
-Questions, told apart by the file's ending: ``.toml`` (``[[question]]`` tables) and ``.jsonl`` with ``text`` (or
-``question``), and where they are known ``id`` and ``gold`` (or ``evidence``), the answer known to be right; anything
-else is lines of ``ID<TAB>QUESTION``, after which a third column may give the gold answer.
+Question files by extension: ``.toml`` (``[[question]]`` tables) and ``.jsonl``, with ``text`` (or ``question``) and
+optionally ``id`` and the right answer ``gold`` (or ``evidence``); others have lines ``ID<TAB>QUESTION``, optionally
+with a third column for the gold answer.
 
-Judgements are lines of ``question iteration document grade``. A judged document is named by its id here, its key, the
-record's own key in its file, one of its identifiers (with the scheme or without: ``pmid:123``, ``123``) or its file's
-name without the ending; a passage id stands for its document. A name that fits several documents is an error. Of
-several judgements of one document the highest counts; grades below 0 (junk, in TREC) count as 0, and what nobody judged
-as useless. Judged documents that the library does not hold, and questions that no document there answers, are left out
-and counted. A message names the line that is wrong, never what stands there.
+Judgements are lines of ``question iteration document grade``. A document is named by its id, its key, the record's key
+in its file, an identifier (with or without scheme: ``pmid:123``, ``123``), its file's name without extension, or the id
+of a passage. A name that fits several documents is an error. The highest of several judgements counts; grades below 0
+(TREC's junk) count as 0, and unjudged documents as not relevant. Judged documents outside the library, and questions
+without a relevant document in it, are skipped and counted. Messages name the invalid line, never its content.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question and its id, which holds no blank. Its texts are in no representation, so that no log shows them."""
+    """A question and its id, which has no blanks. Texts are excluded from ``repr``, so that no log shows them."""
 
     id: str
     text: str = field(repr=False)
@@ -55,8 +54,8 @@ class Question:
 class QuestionSet:
     """Questions with the gain of each judged document: ``judgements[question id][document id]``.
 
-    ``relevant_from`` is the gain from which a document counts where a measure knows only relevant or not.
-    ``measure`` is the one that a report leads with. A document that is not in the library may be judged: it is a miss.
+    ``relevant_from`` is the gain from which a document is relevant for binary measures, ``measure`` the leading measure
+    of a report. A judged document outside the library counts as a miss.
     """
 
     name: str
@@ -68,7 +67,7 @@ class QuestionSet:
     notes: tuple[Message, ...] = ()
 
     def answerable(self) -> QuestionSet:
-        """Only the questions that a document answers; raise ``InputError`` if fewer than two are left."""
+        """Only questions with a relevant document; raise ``InputError`` if fewer than two are left."""
         kept = tuple(question for question in self.questions if self._answered(question))
         if len(kept) < LEAST_QUESTIONS:
             raise InputError("evaluation.few", questions=len(self.questions), count=len(kept), least=LEAST_QUESTIONS)
@@ -81,8 +80,8 @@ class QuestionSet:
         return any(gain >= self.relevant_from for gain in self.judgements.get(question.id, {}).values())
 
 
-def drawn(values: Sequence[_Value], size: int | None, seed: int) -> tuple[_Value, ...]:
-    """At most ``size`` of ``values``, drawn by ``seed``, in their order; all without a size."""
+def draw_sample(values: Sequence[_Value], size: int | None, seed: int) -> tuple[_Value, ...]:
+    """``size`` of ``values`` drawn by ``seed``, in their order; all if ``size`` is None."""
     places = range(len(values))
     chosen = random.Random(seed).sample(places, min(size or len(places), len(places)))  # noqa: S311  (a sample)
     return tuple(values[place] for place in sorted(chosen))
@@ -92,12 +91,12 @@ def drawn(values: Sequence[_Value], size: int | None, seed: int) -> tuple[_Value
 
 
 def read_bytes(file: Path) -> bytes:
-    """The bytes of a file of questions or judgements; raise ``InputError`` if it cannot be read or is too large."""
+    """The bytes of a file; raise ``InputError`` if it cannot be read or is too large."""
     return contents(file, MOST_BYTES)
 
 
 def read_text(file: Path) -> str:
-    """The text of such a file; raise ``InputError`` as ``read_bytes``, or if it is not UTF-8."""
+    """The text of a file; raise ``InputError`` as ``read_bytes``, or if it is not UTF-8."""
     try:
         return read_bytes(file).decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -105,7 +104,7 @@ def read_text(file: Path) -> str:
 
 
 def objects(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The objects of JSON lines or of a JSON list, each with its place; raise ``InputError`` for anything else."""
+    """The objects of JSON lines or of a JSON list, each with its place; raise ``InputError`` for other content."""
     try:
         pieces = json.loads(text) if text.lstrip().startswith("[") else text.split("\n")
     except (ValueError, RecursionError):
@@ -123,24 +122,24 @@ def objects(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def text_of(record: Mapping[str, Any], *names: str) -> str:
-    """The first text of a record called so, "" where it has none."""
+    """The first text among the fields ``names`` of a record, "" if there is none."""
     values = (record.get(name) for name in names)
     texts = (str(value) for value in values if isinstance(value, (str, int)) and not isinstance(value, bool))
     return clean(next(filter(None, texts), "")).strip()
 
 
 def blankless(name: str) -> str:
-    """``name`` as an id in a run file, whose columns are separated by blanks."""
+    """``name`` without blanks, which separate the columns of a run file."""
     return "_".join(name.split())
 
 
 def id_of(record: Mapping[str, Any], place: int) -> str:
-    """What a record is called, else its place."""
+    """The record's id, else its place."""
     return blankless(text_of(record, "id"))[:ID_CHARACTERS] or str(place)
 
 
 def questions(file: Path) -> tuple[Question, ...]:
-    """The questions of ``file``; raise ``InputError`` naming the one that is wrong."""
+    """The questions of ``file``; raise ``InputError`` naming an invalid one."""
     batch: list[Question] = []
     for number, record in enumerate(_records(file), 1):
         text = text_of(record, "text", "question")
@@ -172,14 +171,14 @@ def _records(file: Path) -> Iterator[Mapping[str, Any]]:
 # --- judgements -------------------------------------------------------------------------------------------------------
 
 
-def judged(
+def read_judged(
     queries: Path, qrels: Path, library: Library, search_filter: SearchFilter, relevant_from: int = 1
 ) -> QuestionSet:
-    """The set of two files over what ``library`` holds; raise ``InputError`` with the lines that are wrong."""
+    """The question set of two files over ``library``; raise ``InputError`` with the numbers of invalid lines."""
     asked, lines = questions(queries), read_qrels(qrels)
     known = {question.id for question in asked}
     if unknown := [number for number, (question, _, _) in lines.items() if question not in known]:
-        raise InputError("evaluation.judged_lines", file=qrels.name, queries=queries.name, **_listed(unknown))
+        raise InputError("evaluation.judged_lines", file=qrels.name, queries=queries.name, **_line_list(unknown))
     owners = _owners(lines, library, search_filter, qrels.name)
     judgements: dict[str, dict[str, int]] = defaultdict(dict)
     for question, name, gain in lines.values():
@@ -192,7 +191,7 @@ def judged(
 
 
 def read_qrels(file: Path) -> dict[int, tuple[str, str, int]]:
-    """(question, document, gain) by line; the four columns are separated by blanks or tabs."""
+    """(question, document, gain) by line number; the four columns are separated by blanks or tabs."""
     lines, bad = {}, []
     for number, line in enumerate(read_text(file).split("\n"), 1):
         columns = line.split()
@@ -202,7 +201,7 @@ def read_qrels(file: Path) -> dict[int, tuple[str, str, int]]:
             bad.append(number)
     form = message("evaluation.form.judgements", most=MOST_GRADE)
     if bad:
-        raise InputError("evaluation.lines", file=file.name, form=form, **_listed(bad))
+        raise InputError("evaluation.lines", file=file.name, form=form, **_line_list(bad))
     if not lines:
         raise InputError("evaluation.empty", form=form, file=file.name)
     return lines
@@ -211,10 +210,10 @@ def read_qrels(file: Path) -> dict[int, tuple[str, str, int]]:
 def _owners(
     lines: Mapping[int, tuple[str, str, int]], library: Library, search_filter: SearchFilter, file: str
 ) -> Mapping[str, str]:
-    """Judged name -> document id, for the names that fit a document or a passage of what is searched."""
+    """Judged name -> document id, for names of searched documents or passages."""
     names, within = _names(library, search_filter), search_filter.collections
     if ambiguous := [number for number, (_, name, _) in lines.items() if len(names.get(name, ())) > 1]:
-        raise InputError("evaluation.ambiguous", file=file, **_listed(ambiguous))
+        raise InputError("evaluation.ambiguous", file=file, **_line_list(ambiguous))
     wanted = {name for _, name, _ in lines.values()}
     passages = library.passages(sorted(name for name in wanted - set(names) if _PASSAGE.fullmatch(name)))
     owners = {name: document for name in wanted & set(names) for document in names[name]}
@@ -225,7 +224,7 @@ def _owners(
 
 
 def _names(library: Library, search_filter: SearchFilter) -> dict[str, set[str]]:
-    """What each document may be called -> the ids of those that are called so."""
+    """Every name of a document -> the ids of the documents with that name."""
     names: dict[str, set[str]] = defaultdict(set)
     for document in library.catalogue.documents():
         if search_filter.collections and document.collection not in search_filter.collections:
@@ -238,7 +237,6 @@ def _names(library: Library, search_filter: SearchFilter) -> dict[str, set[str]]
     return names
 
 
-def _listed(lines: Sequence[int]) -> dict[str, Any]:
-    """How many lines, and the first numbers."""
+def _line_list(lines: Sequence[int]) -> dict[str, Any]:
     more = len(lines) - LISTED
     return {"count": len(lines), "lines": ", ".join(map(str, lines[:LISTED])) + (f" ... (+{more})" if more > 0 else "")}

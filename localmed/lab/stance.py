@@ -1,15 +1,15 @@
-"""``localmed eval stance``: how well an entailment model judges labelled pairs, beside judges that need no model.
+"""``localmed eval stance``: an entailment model on labelled pairs, compared with judges without a model.
 
-Files that ``load`` reads, told apart by their first line:
+File formats of ``load``, detected by the first line:
 
-- plain: ``premise<TAB>hypothesis<TAB>label`` lines, no heading; labels entailment, neutral, contradiction (or
+- plain: ``premise<TAB>hypothesis<TAB>label`` lines without heading; labels entailment, neutral, contradiction (or
   not_entailment);
-- HealthVer (Sarrouti et al. 2021): CSV with the columns evidence, claim and label (Supports, Neutral, Refutes);
+- HealthVer (Sarrouti et al. 2021): CSV with evidence, claim and label (Supports, Neutral, Refutes);
 - COVID-Fact (Saakyan et al. 2021): its labelled pairs, a TSV with sentence1, sentence2 and entailment, or its JSON
   lines with claim, evidence and label.
 
-A set that says only "not entailed" is two-way: neutral and contradiction are then one. Pairs of one hypothesis depend
-on one another, so the intervals resample hypotheses, not pairs (percentile bootstrap, seeded).
+A set with the label "not entailed" is two-way: neutral and contradiction are merged. Pairs with the same hypothesis are
+dependent, so intervals resample hypotheses (percentile bootstrap, seeded).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ import click
 import numpy as np
 import numpy.typing as npt
 
-from localmed.cli.common import opened, progress
+from localmed.cli.common import open_session, progress
 from localmed.cli.options import json_option
 from localmed.domain import Message, message
 from localmed.domain.errors import InputError
@@ -72,10 +72,10 @@ class PairSet:
 
 @dataclass(frozen=True, slots=True)
 class JudgeScores:
-    """What one judge scored; an interval is (low, high). ``confusion[i][j]`` counts label i judged as label j.
+    """The scores of one judge; intervals are (low, high). ``confusion[i][j]`` counts label i judged as label j.
 
-    What is not judged (``unjudged`` pairs) counts as neutral there. ``classes``: label -> precision, recall, f1 (0
-    where nothing was predicted or nothing is so) and the number of its pairs.
+    ``unjudged`` pairs count as neutral there. ``classes``: label -> precision, recall, F1 (0 where undefined) and
+    number of pairs.
     """
 
     judge: str
@@ -95,7 +95,7 @@ CELL_CHARACTERS = 100_000  # a premise has about 1,000; a longer cell is a quota
 
 
 def load(file: Path) -> PairSet:
-    """Read ``file``; raise ``InputError`` naming the line that is not a labelled pair, without its text."""
+    """Read ``file``; raise ``InputError`` naming an invalid line, without its text."""
     pairs: list[Labelled] = []
     try:
         for number, cells in enumerate(_rows(sets.read_text(file), file.name), 1):
@@ -108,13 +108,14 @@ def load(file: Path) -> PairSet:
         raise InputError("evaluation.csv", file=file.name) from None
     if not pairs:
         raise InputError("evaluation.pairs_none", file=file.name)
-    two = any(pair.label == "not entailment" for pair in pairs)
-    return PairSet(file.name, tuple(_two_way(pair) if two else pair for pair in pairs), TWO if two else THREE)
+    if not any(pair.label == "not entailment" for pair in pairs):
+        return PairSet(file.name, tuple(pairs), THREE)
+    merged = (one if one.label == "entailment" else replace(one, label="not entailment") for one in pairs)
+    return PairSet(file.name, tuple(merged), TWO)
 
 
 def _rows(text: str, name: str) -> Iterator[Sequence[str]]:
-    """Premise, hypothesis and label of each row, as written."""
-    csv.field_size_limit(CELL_CHARACTERS)  # of the process: whoever read a table before may have raised it
+    csv.field_size_limit(CELL_CHARACTERS)  # of the whole process: other readers may have raised it
     first, rows = text.split("\n", 1)[0].strip().lower(), io.StringIO(text, newline="")
     if first.startswith("{"):
         records: Iterable[Mapping[str, Any]] = (record for _, record in sets.objects(text, name))
@@ -133,11 +134,7 @@ def _rows(text: str, name: str) -> Iterator[Sequence[str]]:
         yield list(cells.values())
 
 
-def _two_way(pair: Labelled) -> Labelled:
-    return Labelled(pair.premise, pair.hypothesis, "entailment" if pair.label == "entailment" else "not entailment")
-
-
-# --- what needs no model --------------------------------------------------------------------------------------------
+# --- judges without a model -------------------------------------------------------------------------------------------
 
 
 class Baseline:
@@ -154,21 +151,20 @@ class Baseline:
 
 
 def majority(pairs: Sequence[Labelled]) -> Baseline:
-    """The most frequent label of ``pairs``, whatever is asked (of two-way ones, "not entailment" is neutral)."""
+    """A judge that always gives the most frequent label of ``pairs`` ("not entailment" as neutral)."""
     label = Counter(pair.label for pair in pairs).most_common(1)[0][0]
     return Baseline("majority class", lambda *_: certain(label))
 
 
-def _said(premise: str, statement: str) -> Stance:
-    """Supported is what the premise says word for word; nothing else is judged."""
+def _said_verbatim(premise: str, statement: str) -> Stance:
     return certain("entailment") if find_verbatim(premise, statement) else NOT_JUDGED
 
 
-VERBATIM = Baseline("word for word", _said)
+VERBATIM = Baseline("word for word", _said_verbatim)
 
 
 def certain(label: str) -> Stance:
-    """A stance that says ``label`` and nothing else."""
+    """A stance with probability 1 for ``label``."""
     supported, neither, contradicted = (float(name == label) for name in THREE)
     return Stance(supported, neither, contradicted) if label in THREE else Stance(0.0, 1.0, 0.0)
 
@@ -177,7 +173,7 @@ def certain(label: str) -> Stance:
 
 
 def score(pair_set: PairSet, judge: Entailment, seed: int, advance: Advance = lambda *_: None) -> JudgeScores:
-    """``judge`` over every pair; ``advance`` is told of each batch."""
+    """The scores of ``judge`` on all pairs; ``advance`` is called after each batch."""
     labels = pair_set.labels
     stances: list[Stance] = []
     for start in range(0, len(pair_set.pairs), BATCH):
@@ -187,7 +183,7 @@ def score(pair_set: PairSet, judge: Entailment, seed: int, advance: Advance = la
     gold = np.array([labels.index(pair.label) for pair in pair_set.pairs])
     judged = np.array([(labels.index(stance.label) if stance.label in labels else 1) for stance in stances])
     table = confusion(gold, judged, len(labels))
-    drawn = _resampled(pair_set, gold, judged, seed)
+    drawn = _resample(pair_set, gold, judged, seed)
     outside = (1 - CONFIDENCE) / 2
     bounds = np.quantile([(_accuracy(one), macro_f1(one)) for one in drawn], (outside, 1 - outside), axis=0)
     return JudgeScores(
@@ -198,7 +194,7 @@ def score(pair_set: PairSet, judge: Entailment, seed: int, advance: Advance = la
 
 
 def confusion(gold: npt.NDArray[Any], judged: npt.NDArray[Any], size: int) -> Counts:
-    """Counts (size, size): rows are what is so, columns what was judged."""
+    """Counts (size, size): rows are gold labels, columns judged ones."""
     return np.bincount(gold * size + judged, minlength=size * size).reshape(size, size)
 
 
@@ -219,8 +215,8 @@ def _classes(table: Counts) -> list[dict[str, float]]:
     ]  # fmt: skip
 
 
-def _resampled(pair_set: PairSet, gold: npt.NDArray[Any], judged: npt.NDArray[Any], seed: int) -> Iterator[Counts]:
-    """The confusion in ``RESAMPLES`` draws of hypotheses, each with all its pairs."""
+def _resample(pair_set: PairSet, gold: npt.NDArray[Any], judged: npt.NDArray[Any], seed: int) -> Iterator[Counts]:
+    """The confusion of ``RESAMPLES`` draws of hypotheses with all their pairs."""
     names = {name: place for place, name in enumerate(dict.fromkeys(pair.hypothesis for pair in pair_set.pairs))}
     size = len(pair_set.labels)
     tables = np.zeros((len(names), size, size), np.int64)
@@ -230,7 +226,7 @@ def _resampled(pair_set: PairSet, gold: npt.NDArray[Any], judged: npt.NDArray[An
 
 
 def report(pair_set: PairSet, judges: Sequence[JudgeScores], seed: int) -> Report:
-    """The figures of all judges, and the confusion of the last."""
+    """The scores of all judges, and the confusion of the last."""
     name, labels, count = pair_set.name, pair_set.labels, len(pair_set.pairs)
     hypotheses = len({pair.hypothesis for pair in pair_set.pairs})
     shown = [
@@ -277,10 +273,10 @@ def command(ctx: click.Context, /, file: Path, seed: int, out: Path | None, as_j
     said word for word) and of the majority class. Writes no text. The plot needs the extra "eval".
     """
     reporting.need(*((plot,) if out else ()))
-    with reporting.kept_in(out):
+    with reporting.report_folder(out):
         pair_set = load(file)
         judges: list[Entailment] = [majority(pair_set.pairs), VERBATIM]
-        with opened(ctx) as session, progress(not as_json) as (started, advance):
+        with open_session(ctx) as session, progress(not as_json) as (started, advance):
             judge = session.site.entailment
             judges += [judge] if judge.languages else []
             started(len(pair_set.pairs) * len(judges))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import click
@@ -17,7 +18,7 @@ import numpy as np
 from localmed.answering.asking import QuestionInput
 from localmed.answering.chat import ChatRoles
 from localmed.answering.planning import GRAPH_TERMS, PLAN, SOURCES, PlanInput
-from localmed.cli.common import opened, progress
+from localmed.cli.common import open_session, progress
 from localmed.cli.options import filter_options, json_option, search_filter
 from localmed.cli.speaking import say
 from localmed.domain import Hit, Message, SearchFilter, digest, message
@@ -37,11 +38,11 @@ from localmed.site.workspace import Workspace
 from localmed.workflows.flow import Driver
 from localmed.workflows.strategies import PER_QUERY, Sources, gather
 
-# --- what is explored and compared ------------------------------------------------------------------------------------
+# --- options and tasks ------------------------------------------------------------------------------------------------
 
 
 def question_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Which questions, and how their answers are known."""
+    """Options that select the questions and how their answers are judged."""
     for option in (
         click.option("--set", "named", multiple=True, metavar="FORMAT:PATH",
                      help="Multiple-choice questions, as eval mcq reads them: passages are judged by the chat model's "
@@ -60,7 +61,7 @@ def question_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @dataclass(frozen=True)
 class Task:
-    """What is explored or compared: the questions, their judge, and the library that they are asked of."""
+    """The questions, their judge, and the library that they are asked of."""
 
     session: Session
     workspace: Workspace
@@ -72,14 +73,14 @@ class Task:
 
     @property
     def readable(self) -> tuple[str, ...]:
-        """The sources that hold passages; raise ``UsageError`` where there is none."""
+        """The sources with passages; raise ``UsageError`` if there are none."""
         names = tuple(name for name in self.sources.names if name != "graph")
         if not names:
             raise UsageError("training.no_source")
         return names
 
     def made(self, seed: int) -> dict[str, str]:
-        """What rows are made with: others are refused when they are resumed."""
+        """The identity of the configuration; rows of another one are not resumed."""
         chat = self.session.site.chat
         assert chat
         return {
@@ -93,17 +94,17 @@ class Task:
         }
 
     def search(self, source: str, query: str) -> tuple[Hit, ...]:
-        """The passages of ``query`` in ``source``, best first."""
+        """The passages for ``query`` in ``source``, best first."""
         where = replace(self.limited, collections=getattr(self.sources, source))
         return tuple(self.driver.services.search(query, where, PER_QUERY).hits)
 
     def terms(self, question: str) -> tuple[str, ...]:
-        """Those of the question that the concept graph has."""
+        """The terms of the question in the concept graph."""
         terms: tuple[str, ...] = self.driver.services.roles.without_chat().perform(GRAPH_TERMS, QuestionInput(question))
         return terms
 
     def gather(self, question: str, plan: Any) -> tuple[Hit, ...]:
-        """The passages that a reader would see by ``plan``."""
+        """The passages that a reader sees by ``plan``."""
         gathered = self.driver.part(gather(question, plan, self.sources, self.limited))
         return gathered.best(self.session.settings.ask.passages)
 
@@ -111,15 +112,15 @@ class Task:
 @contextmanager
 def task_of(ctx: click.Context, seed: int, size: int | None, named: tuple[str, ...], queries: Path | None,
             qrels: Path | None, **filters: Any) -> Iterator[Task]:  # fmt: skip
-    """The task that the options describe, for as long as the library is open."""
+    """The task of the options, while the library is open."""
     if bool(named) == bool(queries) or bool(queries) != bool(qrels):
         raise UsageError("training.questions")
     limited = search_filter(**filters)
-    with opened(ctx) as session, session.workspace() as workspace:
+    with open_session(ctx) as session, session.workspace() as workspace:
         questions: tuple[Question, ...] = ()
         if queries and qrels:
-            judged = sets.judged(queries, qrels, workspace.library, limited).answerable()
-            questions = sets.drawn(judged.questions, size, seed)
+            judged = sets.read_judged(queries, qrels, workspace.library, limited).answerable()
+            questions = sets.draw_sample(judged.questions, size, seed)
             judge = by_documents(judged.judgements)
         if session.site.chat is None:
             raise ModelError("site.no_chat")
@@ -132,7 +133,7 @@ def task_of(ctx: click.Context, seed: int, size: int | None, named: tuple[str, .
 def _by_reader(
     session: Session, workspace: Workspace, named: tuple[str, ...], size: int | None, seed: int
 ) -> tuple[tuple[Question, ...], Judge]:
-    """Multiple-choice questions, judged by what the chat model chooses."""
+    """Multiple-choice questions, judged by the chat model's choice."""
     by_id = {
         blankless(f"{one.name}:{question.id}"): question
         for one in (set_named(name, size, seed) for name in named)
@@ -182,10 +183,10 @@ def explore(ctx: click.Context, /, out: Path, resume: bool, dry_run: bool, candi
         if dry_run:
             _estimate(explorer, task.questions)
             return
-        made = {**task.made(seed), "candidates": str(candidates), "texts": " ".join(map(_mark, task.questions))}
+        made = {**task.made(seed), "candidates": str(candidates), "texts": " ".join(map(_text_mark, task.questions))}
         explored: list[Drawn | Judged] = []
         built: list[Pair] = []
-        with reporting.kept_in(out, resume, EXPLORED):
+        with reporting.report_folder(out, resume, EXPLORED):
             kept: exploring.Kept = Rows(out / EXPLORED, made, resume, *exploring.KEPT)
             try:
                 with progress(True) as (started, advance):
@@ -193,7 +194,7 @@ def explore(ctx: click.Context, /, out: Path, resume: bool, dry_run: bool, candi
                     for question in task.questions:
                         explored += list(explorer.units(question, kept))
                         advance(1, task.judge.name)
-            finally:  # Ctrl-C included: what is finished can be learnt from
+            finally:  # also after Ctrl-C: finished rows can be learnt from
                 if explored:
                     built = exploring.pairs(explored, task.questions, task.readable, seed)
                     exploring.write(out / PAIRS, made, built, out / EXPLORED)
@@ -202,13 +203,12 @@ def explore(ctx: click.Context, /, out: Path, resume: bool, dry_run: bool, candi
     say("cli.written_to", out=str(out), files=(EXPLORED, PAIRS))
 
 
-def _mark(question: Question) -> str:
-    """What tells later that a question was explored, without its text."""
+def _text_mark(question: Question) -> str:
     return digest(question.text)[:12]
 
 
 def _estimate(explorer: Explorer, questions: Sequence[Question]) -> None:
-    """Print what exploring costs, by doing two questions."""
+    """Print the cost of exploring, measured on two questions."""
     count, sources = len(questions), len(explorer.sources)
     requests = [request for question in questions for request in explorer.requests(question)]
     read = sum(explorer.chat.count([part.content for request in requests for part in request.messages]))
@@ -250,7 +250,7 @@ def learn(ctx: click.Context, name: str, epochs: float, save_steps: int, seed: i
     learning.require()
     built = exploring.read(out / PAIRS)
     recipe = learning.Recipe(sft_epochs=epochs, dpo_epochs=epochs / 2, save_steps=save_steps, seed=seed)
-    with opened(ctx) as session:
+    with open_session(ctx) as session:
         session.may_change()
         base = _base(session, name)
         examples = _examples(session, base, built)
@@ -260,7 +260,7 @@ def learn(ctx: click.Context, name: str, epochs: float, save_steps: int, seed: i
                 tokens = int(times * sum(example.longest for example in chosen))
                 say("training.cost_learn", stage=stage, count=len(chosen), tokens=tokens)
             return
-        with reporting.kept_in(out, file=PAIRS), progress(True) as (started, advance):
+        with reporting.report_folder(out, file=PAIRS), progress(True) as (started, advance):
             started(int(sum(len(chosen) * times for chosen, times in stages.values())))
             manifests = learning.learn(base, recipe, examples, out / PAIRS, out, advance)
         session.note("train", f"learn, {len(examples)} plans", "finished")
@@ -271,17 +271,17 @@ def learn(ctx: click.Context, name: str, epochs: float, save_steps: int, seed: i
 
 
 def _base(session: Session, name: str) -> Base:
-    """The registered chat model ``name``, after a look at its hash; raise ``ModelError`` if it cannot be trained."""
+    """The registered chat model ``name``, its hash verified; raise ``ModelError`` if it cannot be trained."""
     registry = session.site.registry
     chosen = name or session.site.serving["chat"]
     stored = registry.opened(chosen)
-    learning.check(stored.model.header.architecture if stored.model.header else "")
+    learning.require_mergeable(stored.model.header.architecture if stored.model.header else "")
     sha256 = next(file.sha256 for file in stored.model.files if stored.gguf.name == Path(file.name).name)
     return Base(chosen, stored.gguf, sha256)
 
 
 def _examples(session: Session, base: Base, built: Sequence[Pair]) -> list[Example]:
-    """The pairs in the base model's tokens, as it is asked when it serves."""
+    """The pairs in the base model's tokens, as in serving."""
     writer = session.site.writer(base.name)
     assert writer
     try:
@@ -310,7 +310,7 @@ def export(ctx: click.Context, name: str, out: Path) -> None:
     except (OSError, ValueError):
         raise InputError("training.not_learned", file=str(file)) from None
     target = out / f"{name}.gguf"
-    with opened(ctx) as session, progress(True) as (started, advance):
+    with open_session(ctx) as session, progress(True) as (started, advance):
         session.may_change()
         base = _base(session, manifest["base"]["name"])
         if base.sha256 != manifest["base"]["sha256"]:
@@ -329,16 +329,16 @@ def export(ctx: click.Context, name: str, out: Path) -> None:
 
 
 # Omni-RAG, Tables 4 and 7. Arms: ``prompting`` (the chat model in the role ``plan``), ``tuned`` (the trained planner),
-# ``rules`` (the question to every source). A plan that cannot be read gives way to the rules', as it
-# does when it serves; how often it could be read is reported, and what those plans come to by themselves. Judged are
-# the passages that a reader would see, those of all sources in turn, by the judge that judged the training.
+# ``rules`` (the question to every source). An unreadable plan is replaced by the rules', as in serving; the share of
+# readable plans and their own result are reported. The judge of the training judges the passages that a reader would
+# see, from all sources in turn.
 
 PROMPTING, TUNED, RULES = ARMS = ("prompting", "tuned", "rules")
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What an arm made of a question. ``usable``: its plan could be read; ``queries`` counts those of each source."""
+    """The outcome of an arm on a question. ``usable``: its plan could be read; ``queries``: counts by source."""
 
     question: str
     arm: str
@@ -350,7 +350,7 @@ class Compared:
     seconds: float
 
 
-def _compared(task: Task, planners: Mapping[str, Any], question: Question, arm: str) -> Compared:
+def _compare(task: Task, planners: Mapping[str, Any], question: Question, arm: str) -> Compared:
     plan: Any = None
     began = time.perf_counter()
     asked = PlanInput(question.text, task.readable)
@@ -366,10 +366,10 @@ def _compared(task: Task, planners: Mapping[str, Any], question: Question, arm: 
 
 
 def report(compared: Sequence[Compared], trained_on: int, made: Mapping[str, str], seed: int) -> Report:
-    """The arms' figures; tests are two-sided paired randomisation tests against prompting.
+    """The statistics of the arms; tests are two-sided paired randomisation tests against prompting.
 
-    ``right``: the share of questions whose passages lead to the right answer. ``own`` counts a plan that could not be
-    read as wrong, and ``own_p`` tests that; the others are means a question.
+    ``right``: the share of questions whose passages lead to the right answer. ``own`` counts an unreadable plan as
+    wrong, and ``own_p`` tests that; the others are means over questions.
     """
     by_arm = {arm: [row for row in compared if row.arm == arm] for arm in ARMS}
     right = {arm: np.array([row.right for row in rows], np.float64) for arm, rows in by_arm.items()}
@@ -383,9 +383,9 @@ def report(compared: Sequence[Compared], trained_on: int, made: Mapping[str, str
             "p": measures.paired_p(right[arm], right[PROMPTING], seed) if other else None,
             "own": float(own[arm].mean()),
             "own_p": measures.paired_p(own[arm], own[PROMPTING], seed) if other else None,
-            "usable": _mean(row.usable for row in rows), "queries": _mean(sum(row.queries.values()) for row in rows),
-            "sources": _mean(len(row.queries) for row in rows), "passages": _mean(row.passages for row in rows),
-            "seconds": _mean(row.seconds for row in rows),
+            "usable": fmean(row.usable for row in rows), "queries": fmean(sum(row.queries.values()) for row in rows),
+            "sources": fmean(len(row.queries) for row in rows), "passages": fmean(row.passages for row in rows),
+            "seconds": fmean(row.seconds for row in rows),
         })  # fmt: skip
     columns = ("arm", "right", "interval", "p", "own", "own_p", "usable", "queries", "sources", "seconds")
     count = len(by_arm[PROMPTING])
@@ -395,10 +395,6 @@ def report(compared: Sequence[Compared], trained_on: int, made: Mapping[str, str
     )
     values = {"scores": scores, "questions": count, "trained_on": trained_on, "made": dict(made)}
     return Report(values, [Table(Message("training.title"), columns, scores)], facts)
-
-
-def _mean(values: Iterable[float]) -> float:
-    return float(np.mean(list(values)))
 
 
 @click.command("compare")
@@ -419,7 +415,7 @@ def compare(ctx: click.Context, /, name: str, out: Path, resume: bool, as_json: 
     made_before, _ = stored(out / EXPLORED, exploring.KEPT[0])
     trained = set(str(made_before.get("texts", "")).split())
     with task_of(ctx, **choices) as task:
-        questions = tuple(question for question in task.questions if _mark(question) not in trained)
+        questions = tuple(question for question in task.questions if _text_mark(question) not in trained)
         planner, chat = task.session.site.writer(name), task.session.site.chat
         if planner is None or chat is None or len(questions) < sets.LEAST_QUESTIONS:
             raise InputError("training.none_held_out")
@@ -428,12 +424,12 @@ def compare(ctx: click.Context, /, name: str, out: Path, resume: bool, as_json: 
         made = {**task.made(choices["seed"]), "planner": f"{name} {planner.identity.sha256}"}
         compared = []
         try:
-            with reporting.kept_in(out, resume, COMPARED), progress(not as_json) as (started, advance):
+            with reporting.report_folder(out, resume, COMPARED), progress(not as_json) as (started, advance):
                 kept = Rows(out / COMPARED, made, resume, Compared, "question", "arm")
                 started(len(questions) * len(ARMS))
                 for question in questions:
                     for arm in ARMS:
-                        compared.append(kept.get((question.id, arm), partial(_compared, task, planners, question, arm)))
+                        compared.append(kept.get((question.id, arm), partial(_compare, task, planners, question, arm)))
                         advance(1, arm)
         finally:
             planner.close()

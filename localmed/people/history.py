@@ -340,7 +340,7 @@ def withdrawals(session: Session, sources: Iterable[Evidence]) -> dict[str, Mess
 
     Nothing of what the session's groups may not read.
     """
-    restricted, stopped = session.restricted(), stops.of_collections(session)
+    restricted, stopped = session.restricted(), stops.collection_messages(session)
     cited = {it.passage.document_id: it for it in sources if it.passage.collection not in restricted}
     with suppress(NoLibrary), session.stopped_too() as workspace:
         named = (

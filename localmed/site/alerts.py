@@ -1,10 +1,9 @@
-"""Alerts: what somebody must look at. They stand above every page and before commands until it is put right.
+"""Alerts: conditions that an administrator must resolve, shown above every page and before commands.
 
-A refresh that failed, a change that the canaries kept back, a full disk, a lost GPU, damage, a directory
-that refuses the look-up of those who sign in. One of each kind, the
-newest; raised again only when its words change, each goes to the machine's syslog and, where one is set, to a mail
-relay of the hospital: an address of this machine or of a private network, never a name that would have to be looked up.
-None holds a question, a record or text of a document. Telling never fails what it tells of.
+Examples: a failed refresh, a change blocked by the canaries, a full disk, a lost GPU, damage, a directory that refuses
+look-ups. There is one alert of each kind, the newest. A new text also goes to syslog and, if configured, to a mail
+relay given as an address of this machine or a private network, because names would need a lookup. Alerts contain no
+question, record or text of a document. A failure to raise an alert never fails the caller.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ WARNING = 3 << 3 | 4  # facility daemon, severity warning
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """What is wrong since ``time`` (ISO 8601); ``kind`` says where: refresh, canaries, disk, backup and others."""
+    """A condition since ``time`` (ISO 8601); ``kind``: refresh, canaries, disk, backup and others."""
 
     kind: str
     time: str
@@ -39,7 +38,7 @@ class Alert:
 
 
 def alerts(data: Path) -> tuple[Alert, ...]:
-    """What stands now, the newest first; nothing where there is no state file, or it cannot be read."""
+    """The current alerts, newest first; empty where the state file is missing or unreadable."""
     with suppress(LocalmedError, sqlite3.Error, OSError):
         query = "SELECT kind, time, text FROM alerts ORDER BY time DESC, kind"
         return tuple(Alert(kind, time, from_text(text)) for kind, time, text in selected(data, query))
@@ -47,7 +46,7 @@ def alerts(data: Path) -> tuple[Alert, ...]:
 
 
 def tell(settings: Settings, kind: str, text: Message) -> None:
-    """Raise an alert; whoever is to be told is told once of the same words."""
+    """Raise an alert, and send it if its text is new."""
     if any(one.kind == kind and one.text == text for one in alerts(settings.data)):
         return
     with suppress(LocalmedError, sqlite3.Error, OSError), rows(settings.data) as state:  # of a full disk, for one
@@ -60,7 +59,7 @@ def tell(settings: Settings, kind: str, text: Message) -> None:
 
 
 def clear(data: Path, *kinds: str) -> None:
-    """What it told of is over."""
+    """Remove the alerts of these kinds."""
     if any(one.kind in kinds for one in alerts(data)):
         with suppress(LocalmedError, sqlite3.Error, OSError), rows(data) as state:
             for kind in kinds:
@@ -68,7 +67,7 @@ def clear(data: Path, *kinds: str) -> None:
 
 
 def relay(settings: Settings) -> str:
-    """The address of the mail relay ("": none); raise ``BadSettings`` for one that may lie outside the hospital."""
+    """The address of the mail relay ("": none); raise ``BadSettings`` for one that may be outside the hospital."""
     host = settings.alerts.mail_host
     if not host:
         return ""
@@ -86,7 +85,6 @@ def _to_syslog(line: str, path: str = SYSLOG) -> None:
 
 
 def _by_mail(settings: Settings, kind: str, words: str) -> Message | None:
-    """Send it; say why it was not sent."""
     chosen = settings.alerts
     letter = EmailMessage()
     letter["Subject"], letter["From"], letter["To"] = f"localmed: {kind}", chosen.mail_from, ", ".join(chosen.mail_to)

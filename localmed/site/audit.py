@@ -1,16 +1,16 @@
-"""The audit log: the journal in ``site.sqlite`` as it is read, checked and added to. Never a question or a record.
+"""The audit log: a reader, checker and writer of the journal in ``site.sqlite``. Never contains a question or record.
 
-A change that becomes a new generation has two rows, ``BEGUN`` before it is made and its outcome after it, which names
-the first: what was cut off in between shows (``unfinished``). ``verify`` walks both chains (``library/journal.py``). A
-lost tail cannot be seen from the file alone: the manifest of each generation states the newest row of its time, and a
-``Head`` taken off the machine the newest mac.
+A change that becomes a new generation has two rows: ``BEGUN`` before it, and its outcome, which names the first. An
+intent without outcome was cut off (``unfinished``). ``verify`` checks both chains (``library/journal.py``). The file
+alone cannot show a lost tail, so each generation's manifest states the newest row of its time, and a ``Head`` stored
+elsewhere the newest mac.
 
-``erase`` takes out who did what to which thing, and leaves when, the outcome, what is in force by it and both chains;
-which rows it was is an entry itself, without which an erased row is a fault.
+``erase`` removes who did what to which object and keeps time, outcome, effect and both chains. The erased rows are
+listed in an entry of their own; without it an erased row is a fault.
 
-An answer does not depend on the log. What cannot be entered (the file is locked, the disk full) waits in
-``audit.pending``, whose room was made beforehand, and is entered before the next entry, with the time of both. Cut off
-between the two it is entered twice rather than not at all.
+Answers do not depend on the log. An entry that cannot be made (locked file, full disk) waits in ``audit.pending``, a
+file of fixed size, and is entered before the next one, with both times. After a crash between the two it is entered
+twice.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from localmed.library.state import FILE, connect, transaction
 from localmed.process import files
 
 BEGUN = "begun"  # the outcome of an intent
-NEWEST = 2_000  # entries that ``verify_newest`` looks at: tens of milliseconds
+NEWEST = 2_000  # entries that ``verify_newest`` checks: tens of milliseconds
 ANEW = "began anew; an earlier journal is missing"
-PATIENCE = 2.0  # seconds for another process's entry, which takes milliseconds
-PENDING = layout.AUDIT_PENDING  # entries as lines, then zeros
+PATIENCE = 2.0  # seconds to wait for another process's entry, which takes milliseconds
+PENDING = layout.AUDIT_PENDING  # entries as lines, padded with zeros
 PENDING_BYTES = 64 * 2**10  # some 150 entries
 
 
@@ -52,9 +52,10 @@ def entry_of(
     user: str = "",
     intent: Entry | None = None,
 ) -> Entry:
-    """An entry of now, by ``user``, else by the account that runs this process; not yet in the log.
+    """A new entry by ``user``, else by the account of this process; not yet in the log.
 
-    ``answer`` gives the generation, models and prompts, not its text; ``intent`` is what this is the outcome of.
+    ``answer`` supplies generation, models and prompts, not its text; ``intent`` is the entry that this is the outcome
+    of.
     """
     identity = answer.provenance if answer else None
     return Entry(
@@ -74,7 +75,7 @@ class Audit(AbstractContextManager["Audit"]):
     """The open log."""
 
     def __init__(self, data: Path) -> None:
-        """Open it; raise ``LocalmedError`` or ``OSError`` where that cannot be done."""
+        """Open it; raise ``LocalmedError`` or ``OSError`` on failure."""
         self._data, self._pending = data, data / PENDING
         self._database = connect(data, patience=PATIENCE)
         make_room(self._data)
@@ -88,8 +89,8 @@ class Audit(AbstractContextManager["Audit"]):
         self._database.close()
 
     def add(self, entry: Entry) -> Entry:
-        """Add ``entry`` (durable on return), after those that are waiting; return it as it stands in the chain."""
-        with self._translated(), _waiting(self._pending) as waiting:
+        """Add ``entry`` after those that are waiting, durably; return it as it is in the chain."""
+        with self._translated(), _pending_entries(self._pending) as waiting:
             with transaction(self._database):  # two processes may append: the chain needs one at a time
                 for late in waiting:
                     journal.append(self._database, self._data, replace(late, entered=now()))
@@ -106,7 +107,7 @@ class Audit(AbstractContextManager["Audit"]):
 
     def entries(self) -> list[Entry]:
         """All entries, oldest first."""
-        return [entry_from(text) for (text,) in self._database.execute("SELECT entry FROM journal ORDER BY id")]
+        return [entry for _, entry in self.numbered()]
 
     def numbered(self, after: int = 0) -> Iterator[tuple[int, Entry]]:
         """The entries after number ``after``, each with its number."""
@@ -114,18 +115,18 @@ class Audit(AbstractContextManager["Audit"]):
         return ((number, entry_from(text)) for number, text in self._database.execute(query, (after,)))
 
     def knows(self, stated: str) -> bool:
-        """Whether an entry has, or before it was erased had, the digest ``stated``."""
+        """Whether an entry has, or had before erasure, the digest ``stated``."""
         query = "SELECT 1 FROM journal WHERE digest = ? LIMIT 1"
         return self._database.execute(query, (stated,)).fetchone() is not None
 
     def began_anew(self) -> Message | None:
-        """That the log began anew: what was before is missing though the chain is whole."""
+        """The message that the log began anew: an earlier journal is missing though the chain is whole."""
         first = self._database.execute("SELECT entry FROM journal ORDER BY id LIMIT 1").fetchone()
         entry = journal.readable(first[0]) if first else None
         return message("doctor.audit_anew", time=entry.time) if entry and entry.outcome == ANEW else None
 
     def cut_off(self) -> Message | None:
-        """That the log lacks an entry which was there when what is served was built."""
+        """The message that the log lacks an entry that existed when the generation in use was built."""
         with suppress(NoLibrary, Damaged):
             manifest = generations.served_manifest(self._data)
             stated = manifest.journal.partition(" ")[2] or manifest.audit
@@ -133,28 +134,28 @@ class Audit(AbstractContextManager["Audit"]):
         return None
 
     def unfinished(self) -> list[Entry]:
-        """The changes that were begun and of which no outcome was noted: at work now, or cut off."""
+        """The intents without outcome: changes in progress, or cut off."""
         rows = self._database.execute("SELECT entry, digest FROM journal ORDER BY id")
         entries = [(entry_from(text), recorded) for text, recorded in rows]
         ended = {entry.intent for entry, _ in entries}
         return [entry for entry, recorded in entries if entry.outcome == BEGUN and recorded not in ended]
 
     def head(self) -> Head | None:
-        """The newest row; None of an empty log."""
+        """The newest row; None if the log is empty."""
         row = self._database.execute("SELECT id, digest, mac FROM journal ORDER BY id DESC LIMIT 1").fetchone()
         return Head(*row) if row else None
 
     def erase(self, user: str, by: str = "") -> int:
-        """Take out what says that ``user`` did something or was its subject; return how many entries that was."""
-        with self._translated(), _waiting(self._pending) as waiting, changing(self._data) as change:
-            while waiting:  # what comes later would bring the name back
+        """Remove ``user`` as actor and subject from all entries; return the number of entries changed."""
+        with self._translated(), _pending_entries(self._pending) as waiting, changing(self._data) as change:
+            while waiting:  # entered later they would bring the name back
                 journal.append(change.state, self._data, replace(waiting.pop(0), entered=now()))
             rows = change.state.execute("SELECT id, entry FROM journal ORDER BY id").fetchall()
             entries = [(number, entry_from(text)) for number, text in rows]
             left = {
-                number: _erased(entry, user)
+                number: _erase_entry(entry, user)
                 for number, entry in entries
-                if user and (user in (entry.actor, entry.subject) or _without(user, entry.facts) != entry.facts)
+                if user and (user in (entry.actor, entry.subject) or _blank_user(user, entry.facts) != entry.facts)
             }
             for number, entry in left.items():
                 change.state.execute("UPDATE journal SET entry = ? WHERE id = ?", (entry.text(), number))
@@ -165,15 +166,15 @@ class Audit(AbstractContextManager["Audit"]):
         return len(left)
 
     def verify(self, head: Head | None = None, key_needed: bool = True) -> list[Message]:
-        """What is wrong with the log (empty: nothing); ``head`` is one that was taken off the machine."""
+        """The faults of the log (empty: none); ``head`` is one stored on another machine."""
         rows, key = self._rows(0), journal.key(self._data)
         forged = journal.keyed(rows, key) if key or key_needed else ()
         return [*journal.chained(rows), *forged, *(journal.beyond(rows, head) if head else ())]
 
     def verify_newest(self, known: Head | None) -> tuple[list[Message], Head | None]:
-        """What is wrong with the entries after ``known``, the newest that was verified before; which is that now.
+        """The faults of at most ``NEWEST`` entries after ``known``, the last verified head; and the new one.
 
-        At most the ``NEWEST`` are looked at: ``doctor`` and each night verify all.
+        ``doctor`` and each night verify all entries.
         """
         newest = self.head()
         if newest is None or (known and self.row_at(known.number) != known):
@@ -189,51 +190,50 @@ class Audit(AbstractContextManager["Audit"]):
         return list(self._database.execute(query, (after,)))
 
     def row_at(self, number: int) -> Head | None:
-        """What the row of this number says of itself; None where there is none."""
+        """The head as of row ``number``; None without that row."""
         row = self._database.execute("SELECT id, digest, mac FROM journal WHERE id = ?", (number,)).fetchone()
         return Head(*row) if row else None
 
 
-def _erased(entry: Entry, user: str) -> Entry:
-    """What is left of an entry; of one that names erased rows its subject too, by which it is known."""
+def _erase_entry(entry: Entry, user: str) -> Entry:
+    """The entry without actor and subject; an erasure keeps its subject, which identifies the erased rows."""
     subject = entry.subject if (entry.action, entry.subject) == ERASED else ""
-    return replace(entry, actor="", subject=subject, salt="", erased=True, facts=_without(user, entry.facts))
+    return replace(entry, actor="", subject=subject, salt="", erased=True, facts=_blank_user(user, entry.facts))
 
 
-def _without(user: str, facts: Any) -> Any:
-    """``facts`` in which nobody called ``user`` did anything."""
+def _blank_user(user: str, facts: Any) -> Any:
     if isinstance(facts, dict):
         return {
-            name: "" if name in ("actor", "user") and value == user else _without(user, value)
+            name: "" if name in ("actor", "user") and value == user else _blank_user(user, value)
             for name, value in facts.items()
         }
-    return [_without(user, value) for value in facts] if isinstance(facts, list) else facts
+    return [_blank_user(user, value) for value in facts] if isinstance(facts, list) else facts
 
 
 def enter(data: Path, entry: Entry) -> Message | None:
-    """Enter ``entry`` now, else when it can be; what the reader is told where it is not in the log yet."""
+    """Enter ``entry`` now, or store it to be entered later; return what to tell the reader if it is not in the log."""
     try:
         with Audit(data) as log:
             log.add(entry)
     except (LocalmedError, OSError) as error:
         cause = error.messages[0] if isinstance(error, LocalmedError) else reason(error)
-        return message("audit.later" if _kept(data / PENDING, entry) else "audit.not", reason=cause)
+        return message("audit.later" if _store_pending(data / PENDING, entry) else "audit.not", reason=cause)
     return None
 
 
-# --- what waits -------------------------------------------------------------------------------------------------------
+# --- waiting entries --------------------------------------------------------------------------------------------------
 
 
 def make_room(data: Path) -> None:
-    """The file for what waits, whole, before it is needed: a full disk has no room for it."""
+    """Create the file of waiting entries at full size in advance, because a full disk has no room for it."""
     pending = data / PENDING
     if not pending.exists():
         with suppress(OSError):
             files.replace(pending, bytes(PENDING_BYTES))
 
 
-def _kept(pending: Path, entry: Entry) -> bool:
-    """Whether ``entry`` was written down to be entered later: there is room, and the folder may be written to."""
+def _store_pending(pending: Path, entry: Entry) -> bool:
+    """Store ``entry`` to be entered later; False without room or the right to write."""
     line = entry.text().encode() + b"\n"
     make_room(pending.parent)
     try:
@@ -252,8 +252,8 @@ def _kept(pending: Path, entry: Entry) -> bool:
 
 
 @contextmanager
-def _waiting(pending: Path) -> Iterator[list[Entry]]:
-    """The entries that wait, for the length of the block; they are gone after it if it has emptied the list."""
+def _pending_entries(pending: Path) -> Iterator[list[Entry]]:
+    """The waiting entries; the file is cleared after the block if the block has emptied the list."""
     try:
         journal = pending.open("r+b")
     except OSError:
@@ -266,7 +266,10 @@ def _waiting(pending: Path) -> Iterator[list[Entry]]:
             return
         files.lock(journal, wait=True)
         journal.seek(0)
-        waiting = list(_legible(journal.read(PENDING_BYTES).rstrip(b"\0")))
+        waiting: list[Entry] = []
+        for line in journal.read(PENDING_BYTES).rstrip(b"\0").split(b"\n"):
+            with suppress(*NO_ENTRY):  # a line torn by a power cut
+                waiting.append(entry_from(line.decode()))
         yield waiting
         if not waiting:
             with suppress(OSError):
@@ -276,15 +279,8 @@ def _waiting(pending: Path) -> Iterator[list[Entry]]:
                 os.fsync(journal.fileno())
 
 
-def _legible(content: bytes) -> Iterator[Entry]:
-    """The entries of whole lines; one that a power cut tore is left out."""
-    for line in content.split(b"\n"):
-        with suppress(*NO_ENTRY):
-            yield entry_from(line.decode())
-
-
 def actor() -> str:
-    """The account that runs the command ("unknown" where there is none)."""
+    """The operating system's account ("unknown" without one)."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):

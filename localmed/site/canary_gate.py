@@ -1,17 +1,16 @@
-"""The gate before a change is served: the canaries are asked of it, and a loss keeps it back (``CanariesLost``).
+"""The canary questions: they are asked before a change is served, and a loss blocks it (``CanariesLost``).
 
-What was answered on what is served is kept (``<data>/canaries.json``) with what it was answered by: generation, models,
-prompts, settings, withdrawals and day. It is asked again only where one of these has changed. What a candidate changed
-goes on the hold list when it is kept back, so that the next night leaves it alone (``holds.py``).
+The results of the generation in use are stored (``<data>/canaries.json``) with everything that determines them:
+generation, models, prompts, settings, withdrawals, day. They are asked again only when one of these changes. Files of a
+blocked candidate go on hold, so that the next night leaves them (``holds.py``).
 
-The settings under which the canaries passed are kept too (``PASSED``): settings that lose one do not begin to serve,
-those go on (``before_serving``). Of another version or another model there is nothing older to serve by, so that the
-service does not begin; the installer asks before it switches.
+The settings under which the canaries passed are stored too (``PASSED``). If new settings lose a canary, the server runs
+with the stored ones (``before_serving``). There is no such fallback for a new version or model: the server does not
+start; the installer asks the canaries before it switches.
 
-The program's own canaries are about the starter corpus (``canaries.toml`` beside this file) and hold where that is
-imported; a site's own stand in ``<data>/canaries.toml``. Each says what the library must go on showing first, or what a
-model may write no answer to. One is *lost* by a change if it passed on what is served and fails on what would be. A
-question that fails already is no reason to keep a change back; it is told.
+The program's canaries (``canaries.toml`` in this folder) are about the starter corpus and apply where it is imported; a
+site's own are in ``<data>/canaries.toml``. A canary is *lost* if it passed before the change and fails after it. One
+that already failed blocks nothing; it is reported.
 """
 
 from __future__ import annotations
@@ -71,9 +70,9 @@ KEYS = {"id", "question", "must", "documents", "says", "dosing", "collection"}
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """A question and what must become of it. ``documents`` are file names or titles.
+    """A question and its required outcome. ``documents`` are file names or titles.
 
-    One of them must be among the first sections, or be cited, with the words that it ``says``.
+    One of them must be among the first sections or be cited, with the words that it ``says``.
     """
 
     id: str
@@ -86,17 +85,14 @@ class Canary:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """What it watches, as codes of ``canary.kind``."""
+        """Its kinds, as codes of ``canary.kind``."""
         language = ("zh",) if detect(self.question) == "zh" else ()
         return (self.must, *(("dosing",) if self.dosing else ()), *language)
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """How a canary ended.
-
-    Whether it ``passed``, how the answer ended, and the files of the first section and of what was cited.
-    """
+    """The result of a canary: the answer's status, and the files of the first section and of the citations."""
 
     id: str
     passed: bool
@@ -106,7 +102,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The canaries before and after a change; ``accepted`` are those of which somebody has accepted the loss."""
+    """The canaries before and after a change; the loss of ``accepted`` ones is permitted."""
 
     before: dict[str, Asked] = field(default_factory=dict)
     after: dict[str, Asked] = field(default_factory=dict)
@@ -114,23 +110,23 @@ class Comparison:
 
     @property
     def lost(self) -> tuple[str, ...]:
-        """Those that passed, fail now, and keep the change from being served."""
+        """Those that passed before and fail now, without an accepted loss."""
         passed = {name for name, result in self.before.items() if result.passed}
         return tuple(name for name in self.failing if name not in self.accepted and name in passed)
 
     @property
     def failing(self) -> tuple[str, ...]:
-        """Those that fail now, whatever they did before."""
+        """Those that fail now."""
         return tuple(name for name, result in self.after.items() if not result.passed)
 
     @property
     def moved(self) -> tuple[str, ...]:
-        """Those that ended otherwise than before, or cite something else."""
+        """Those with another result than before."""
         return tuple(name for name, result in self.after.items() if self.before.get(name, result) != result)
 
 
 def canaries(data: Path, collections: Collection[str]) -> tuple[Canary, ...]:
-    """The canaries of a library with these ``collections``; raise ``BadSettings`` for a file that cannot be taken."""
+    """The canaries of a library with these ``collections``; raise ``BadSettings`` for an invalid file."""
     own = read(package_files(__package__).joinpath(FILE).read_bytes(), FILE)
     site = read(contents(data / FILE), str(data / FILE)) if (data / FILE).exists() else ()
     if len(site) > MOST:
@@ -140,7 +136,7 @@ def canaries(data: Path, collections: Collection[str]) -> tuple[Canary, ...]:
 
 
 def read(content: bytes, file: str) -> tuple[Canary, ...]:
-    """The canaries of a file; raise ``BadSettings``."""
+    """The canaries of a file; raise ``BadSettings`` if it is invalid."""
     try:
         values = tomllib.loads(content.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -170,8 +166,8 @@ def _canary(row: Mapping[str, Any], file: str) -> Canary:
     )
 
 
-def judged(canary: Canary, answer: Answer) -> Asked:
-    """How ``answer`` stands to what its canary asks."""
+def judge(canary: Canary, answer: Answer) -> Asked:
+    """The result of ``canary`` from its ``answer``."""
     claimed = [statement for statement in answer.statements if not statement.withheld]
     known = answer.by_marker
     cited = dict.fromkeys(citation.marker for statement in claimed for citation in statement.citations)
@@ -182,8 +178,8 @@ def judged(canary: Canary, answer: Answer) -> Asked:
     markers = dict.fromkeys(line.marker for line in lines) | cited
     named = {*_files(known, markers), *(known[marker].document_title for marker in markers)}
     quotes = (known[line.marker].passage.text[line.start : line.end] for line in lines)
-    words = _even(" ".join((*quotes, *(statement.text for statement in claimed))))
-    passed = not named.isdisjoint(canary.documents) and all(_even(part) in words for part in canary.says)
+    words = _normalised(" ".join((*quotes, *(statement.text for statement in claimed))))
+    passed = not named.isdisjoint(canary.documents) and all(_normalised(part) in words for part in canary.says)
     first = dict.fromkeys(section.best for section in found[:1])
     return Asked(canary.id, passed, answer.status.value, _files(known, first | cited))
 
@@ -193,50 +189,55 @@ def _files(known: Mapping[str, Evidence], markers: Iterable[str]) -> tuple[str, 
 
 
 def ask_all(chosen: Sequence[Canary], answer: Callable[[Canary], Answer]) -> dict[str, Asked]:
-    """Ask ``chosen`` of ``answer``; one at which the workflow fails has failed, with the error's name as its status.
+    """Ask ``chosen`` of ``answer``; a workflow's error counts as a failure with the error's name as status.
 
-    Whoever this thread works for is told which one is asked.
+    Reports its progress to the hooks of this thread.
     """
     results, caller = {}, hooks.active()
-    with hooks.following(caller.cancel_only()):  # what answers counts a progress of its own
+    with hooks.following(caller.cancel_only()):  # a workflow reports its own progress
         for number, canary in enumerate(chosen):
             hooks.check()
             caller.progress(number, len(chosen), canary.id)
             try:
-                results[canary.id] = judged(canary, answer(canary))
+                results[canary.id] = judge(canary, answer(canary))
             except InputError as error:
                 results[canary.id] = Asked(canary.id, False, type(error).__name__)
     return results
 
 
 def lost_message(names_lost: Sequence[str]) -> Message:
-    """What is told of a change that was kept back."""
+    """The alert on a change that was blocked."""
     return message("canary.lost.what", count=len(names_lost), ids=tuple(names_lost))
 
 
-def _even(words: str) -> str:
-    """Without what differs between prints of the same words: case and blanks."""
+def _normalised(words: str) -> str:
     return re.sub(r"\s+", "", words.casefold())
 
 
 KEPT = layout.CANARY_RESULTS
 PASSED = layout.SETTINGS_PASSED  # the settings under which they passed
 LAST = layout.CANARY_LAST
-ROUNDS = 3  # a withdrawal while they are asked changes what is served too: both are asked again
-BUILDING = "building"  # the folder of a generation that was not served yet
+ROUNDS = 3  # of comparing: a withdrawal meanwhile changes the generation in use too
+BUILDING = "building"  # the folder of a generation before it is served
 LONGEST_REASON = 500  # characters
 UNSETTLED = {"data", "reader", "host", "web", "refresh", "backup", "alerts", "ingest", "library"}  # change no answer
 
 
 def look(session: Session, candidate: Path) -> Comparison:
-    """Compare ``candidate`` with what is served; raise ``CanariesLost`` where it must not be served."""
+    """Compare ``candidate`` with the generation in use; raise ``CanariesLost`` where it must not be served."""
     with suppress(NoLibrary, Damaged, sqlite3.Error), generations.lease(session.data) as served:
-        if only_empty_collections(served, candidate):  # it answers as what is served
+        if only_empty_collections(served, candidate):  # an empty collection changes no answer
             return Comparison()
-    before = _before(session)
+    before = _results_before(session)
     if not before:
         return Comparison()
-    compared = _compared(session, before, candidate)
+    for _ in range(ROUNDS):
+        known = in_force(session.data)
+        after = _ask(session, session.site, candidate)
+        if in_force(session.data) is known:
+            break
+        before = baseline(session)
+    compared = Comparison(before, after, accepted(session.data))
     last_values = asdict(compared) | {"accepted": sorted(compared.accepted)}
     files.replace(session.data / LAST, json.dumps(last_values).encode())
     if compared.lost:
@@ -244,49 +245,48 @@ def look(session: Session, candidate: Path) -> Comparison:
             with generations.lease(session.data) as served:
                 changed = differences(served, candidate)
             holds.hold(session.data, changed, lost_message(compared.lost), session.caller.user)
-        _kept_back(session, compared)
-    if not Comparison(_noted(session.data).results, compared.after, compared.accepted).lost:
-        alerts.clear(session.data, "canaries")  # what was kept back before is over
-    _keep(session, _basis(session, candidate), compared.after)
+        _block(session, compared)
+    if not Comparison(_stored_results(session.data).results, compared.after, compared.accepted).lost:
+        alerts.clear(session.data, "canaries")  # earlier blocked changes are resolved
+    _keep(session, _results_basis(session, candidate), compared.after)
     return compared
 
 
-def _before(session: Session) -> dict[str, Asked]:
-    """What is served now, asked or remembered; nothing where no canary holds, or there is no library yet.
+def _results_before(session: Session) -> dict[str, Asked]:
+    """The results before a change; empty without canaries or library.
 
-    Of a library that is damaged or of another encoder, which a change must be able to leave, what was remembered. Where
-    nobody answers, such as a model host that has ended or is busy, the error is raised: what was not asked is not
-    served.
+    For a library that is damaged or of another encoder the stored results count, because a change must be able to
+    replace it. Other errors, such as a busy model host, are raised: a change is not served without the canaries.
     """
     try:
         return baseline(session) if of_served(session) else {}
     except NoLibrary:
         return {}
     except (Damaged, WrongEncoder):
-        return _noted(session.data).results
+        return _stored_results(session.data).results
 
 
 def look_at_models(session: Session, role: str, name: str) -> None:
     """Ask the canaries with ``name`` in ``role``; raise ``CanariesLost`` if it must not serve.
 
-    Another encoder is looked at when the library is brought to it (``reindex``).
+    A new encoder is checked when the library is converted to it (``reindex``).
     """
     if role == "encoder":
         return
     with suppress(NoLibrary), session.site.with_models({role: name}) as other:
-        before = _before(session)
+        before = _results_before(session)
         compared = Comparison(before, _ask(session, other, None) if before else {}, accepted(session.data))
         if compared.lost:
-            _kept_back(session, compared)
+            _block(session, compared)
 
 
 def standing(session: Session) -> Comparison:
-    """What is served now, asked again if settings, models, prompts or the generation are others than when it passed.
+    """The results for the generation in use, asked again if anything that determines them has changed.
 
-    A loss is told by the banner; what was lost stays so until it passes or somebody accepts it.
+    A loss raises an alert and stays a loss until the canary passes or its loss is accepted.
     """
     with suppress(NoLibrary):
-        basis, noted = _basis(session), _noted(session.data)
+        basis, noted = _results_basis(session), _stored_results(session.data)
         after = noted.results if noted.basis == basis else _ask(session, session.site, None)
         compared = Comparison(noted.results, after, accepted(session.data))
         if compared.lost:
@@ -299,17 +299,17 @@ def standing(session: Session) -> Comparison:
 
 
 def before_serving(session: Session) -> Settings:
-    """The settings to serve by: the session's, or those under which the canaries passed where these lose one.
+    """The settings to serve with: the session's, or the stored ones if the session's lose more canaries.
 
-    They are asked only where settings, models, prompts or version are others than then. Raise ``CanariesLost`` where
-    models, prompts or version lose one, and what kept them from being asked where there are no settings of before.
+    Raise ``CanariesLost`` where models, prompts or version lose one, and ``ModelError`` or ``Busy`` where the canaries
+    cannot be asked and no settings are stored.
     """
     try:
-        if _noted(session.data).answering in ("", _answering(session)):
+        if _stored_results(session.data).answering in ("", _settings_digest(session)):
             return session.settings
         compared = standing(session)
-    except (ModelError, Busy) as error:  # nobody answers: what was not asked does not begin to serve
-        earlier = _earlier(session)
+    except (ModelError, Busy) as error:  # no response: settings that were not checked must not serve
+        earlier = _stored_settings(session)
         if earlier is None:
             raise
         alerts.tell(session.settings, "settings", message("canary.unasked", reason=error.full_message))
@@ -319,19 +319,19 @@ def before_serving(session: Session) -> Settings:
     alerts.clear(session.data, "settings")
     if not compared.lost:
         return session.settings
-    if earlier := _better(session, compared):
+    if earlier := _better_settings(session, compared):
         alerts.tell(
             session.settings, "settings", message("canary.settings", count=len(compared.lost), ids=compared.lost)
         )
         return earlier
-    if _noted(session.data).made != _made(session):
+    if _stored_results(session.data).made != _models_digest(session):
         raise CanariesLost("canary.start", count=len(compared.lost), ids=compared.lost)
-    return session.settings  # it is the library's: a withdrawal, which holds
+    return session.settings  # caused by the library: a withdrawal, which stays in force
 
 
-def _better(session: Session, compared: Comparison) -> Settings | None:
-    """The settings under which the canaries passed, if fewer are lost by them."""
-    earlier = _earlier(session)
+def _better_settings(session: Session, compared: Comparison) -> Settings | None:
+    """The stored settings, if they lose fewer canaries."""
+    earlier = _stored_settings(session)
     if earlier is None:
         return None
     with session.site.with_models({}, earlier) as other:
@@ -339,8 +339,8 @@ def _better(session: Session, compared: Comparison) -> Settings | None:
     return earlier if len(Comparison(compared.before, after, compared.accepted).lost) < len(compared.lost) else None
 
 
-def _earlier(session: Session) -> Settings | None:
-    """The settings under which the canaries passed; None where these are the ones of now."""
+def _stored_settings(session: Session) -> Settings | None:
+    """The stored settings; None if they are the current ones."""
     file = session.data / PASSED
     if not file.exists() or files.own_bytes(file) == _settings_file(session):
         return None
@@ -354,8 +354,8 @@ def _settings_file(session: Session) -> bytes:
 
 
 def baseline(session: Session) -> dict[str, Asked]:
-    """What is served now, asked or remembered."""
-    basis, noted = _basis(session), _noted(session.data)
+    """The stored results for the generation in use, asked anew if they are outdated."""
+    basis, noted = _results_basis(session), _stored_results(session.data)
     if noted.basis == basis:
         return noted.results
     after = _ask(session, session.site, None)
@@ -363,33 +363,23 @@ def baseline(session: Session) -> dict[str, Asked]:
     return after
 
 
-def _compared(session: Session, before: dict[str, Asked], candidate: Path) -> Comparison:
-    for _ in range(ROUNDS):
-        known = in_force(session.data)
-        after = _ask(session, session.site, candidate)
-        if in_force(session.data) is known:
-            break
-        before = baseline(session)
-    return Comparison(before, after, accepted(session.data))
-
-
 def _ask(session: Session, site: Site, candidate: Path | None) -> dict[str, Asked]:
-    """The canaries of what is served, or of ``candidate``, by the models of ``site``."""
+    """The results for the generation in use, or for ``candidate``, with the models of ``site``."""
     hidden = stops.stopped(session.data, stops.COLLECTION)
     opened = site.candidate(candidate, hidden) if candidate else site.workspace(hidden)
     with opened as workspace:
 
         def answer(canary: Canary) -> Answer:
-            """Of what must be found the sections, since a small model needs minutes a question on few cores."""
-            return session.tried(canary.question, workspace, written=canary.must == ABSTAIN)
+            """Only sections where a document must be found: a small model needs minutes for a question on few cores."""
+            return session.try_question(canary.question, workspace, written=canary.must == ABSTAIN)
 
         return ask_all(of_served(session, candidate), answer)
 
 
 def of_served(session: Session, candidate: Path | None = None) -> Sequence[Canary]:
-    """The canaries of what is served: they hold for a ``candidate`` too that has lost a collection of theirs.
+    """The canaries that apply to the generation in use, and to ``candidate``.
 
-    Those of collections that it brings are asked of it as well, and have nothing to lose yet.
+    A candidate that has lost a collection is asked its canaries too; those of new collections have nothing to lose yet.
     """
     collections: set[str] = set()
     with generations.lease(session.data) as served:
@@ -398,39 +388,37 @@ def of_served(session: Session, candidate: Path | None = None) -> Sequence[Canar
                 with closing(Catalogue(path / CATALOGUE)) as catalogue:
                     collections |= {collection.name for collection in catalogue.collections()}
             except sqlite3.DatabaseError as error:
-                if path == (candidate or path):  # what is served may be damaged, and left by going back
+                if path == (candidate or path):  # a rollback may leave a damaged generation
                     raise as_ours(path / CATALOGUE, error) from error
     return canaries(session.data, collections)
 
 
-def _basis(session: Session, candidate: Path | None = None) -> str:
-    """What answers: generation, withdrawals, access, stops, canaries, day, settings, models, prompts, as a digest."""
+def _results_basis(session: Session, candidate: Path | None = None) -> str:
+    """Digest of generation, withdrawals, access, stops, canaries, day, settings, models and prompts."""
     manifest = generations.read_manifest(candidate) if candidate else generations.served_manifest(session.data)
     questions = repr(of_served(session, candidate))
     facts = in_force(session.data).facts() | {"accounts": ""}  # who may sign in changes no answer
     outside = json.dumps(facts, sort_keys=True), questions
-    return digest(str(manifest.number), manifest.created, session.day(), _answering(session), *outside)
+    return digest(str(manifest.number), manifest.created, session.day(), _settings_digest(session), *outside)
 
 
-def _answering(session: Session) -> str:
-    """Settings, thresholds, models, prompts and version that answer, as a digest."""
+def _settings_digest(session: Session) -> str:
     settings = {
         item.name: getattr(session.settings, item.name)
         for item in dataclasses.fields(session.settings)
         if item.name not in UNSETTLED
     }
-    return digest(repr(settings), _made(session))
+    return digest(repr(settings), _models_digest(session))
 
 
-def _made(session: Session) -> str:
-    """Models, prompts and version, as a digest."""
+def _models_digest(session: Session) -> str:
     with session.site.workspace() as workspace:
         return digest(repr(dataclasses.replace(workspace.provenance(), generation="", day="")))
 
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """The results that were kept, and digests of what answered (``_basis``, ``_answering``, ``_made``)."""
+    """The stored results with the digests ``_results_basis``, ``_settings_digest`` and ``_models_digest``."""
 
     basis: str = ""
     answering: str = ""
@@ -438,8 +426,7 @@ class Noted:
     results: dict[str, Asked] = field(default_factory=dict)
 
 
-def _noted(data: Path) -> Noted:
-    """What was kept; nothing where it cannot be read."""
+def _stored_results(data: Path) -> Noted:
     with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
         values = json.loads(files.own_bytes(data / KEPT))
         return Noted(**{**values, "results": _results(values["results"])})
@@ -451,23 +438,23 @@ def _results(values: Mapping[str, Any]) -> dict[str, Asked]:
 
 
 def _keep(session: Session, basis: str, results: dict[str, Asked]) -> None:
-    """Keep the results with what they were answered by, and the settings; a loss that nobody accepted is no result."""
-    if Comparison(_noted(session.data).results, results, accepted(session.data)).lost:
+    """Store the results and the settings, unless a loss is not accepted."""
+    if Comparison(_stored_results(session.data).results, results, accepted(session.data)).lost:
         return
     files.replace(session.data / PASSED, _settings_file(session))
-    values = asdict(Noted(basis, _answering(session), _made(session), results))
+    values = asdict(Noted(basis, _settings_digest(session), _models_digest(session), results))
     files.replace(session.data / KEPT, json.dumps(values).encode())
 
 
 def last(data: Path) -> Comparison:
-    """What the canaries came to before and after the last change that they were asked of, served or kept back."""
+    """The comparison of the last change that asked the canaries, served or blocked."""
     with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
         values = json.loads(files.own_bytes(data / LAST))
         return Comparison(_results(values["before"]), _results(values["after"]), frozenset(values["accepted"]))
     return Comparison()
 
 
-def _kept_back(session: Session, compared: Comparison) -> None:
+def _block(session: Session, compared: Comparison) -> None:
     alerts.tell(session.settings, "canaries", lost_message(compared.lost))
     raise CanariesLost("canary.lost", count=len(compared.lost), ids=compared.lost)
 
@@ -476,12 +463,12 @@ def _kept_back(session: Session, compared: Comparison) -> None:
 
 
 def accepted(data: Path) -> frozenset[str]:
-    """The canaries of which somebody has accepted the loss."""
+    """The canaries whose loss is accepted."""
     return frozenset(row[0] for row in selected(data, "SELECT canary FROM accepted"))
 
 
 def accept(session: Session, names: Sequence[str], reason: str) -> None:
-    """Let changes lose the canaries ``names`` from now on, because of ``reason``; noted in the audit log."""
+    """Accept the loss of the canaries ``names`` for ``reason``; audited."""
     if not reason.strip() or len(reason) > LONGEST_REASON:
         raise UsageError("web.documents.reason", most=LONGEST_REASON)
     known = {canary.id for canary in of_served(session)}
@@ -495,7 +482,7 @@ def accept(session: Session, names: Sequence[str], reason: str) -> None:
 
 
 def watch_again(session: Session, names: Sequence[str]) -> None:
-    """Take an acceptance back."""
+    """Undo ``accept``."""
     with session.change("canary watch", " ".join(names)), rows(session.data) as state:
         for name in names:
             state.execute("DELETE FROM accepted WHERE canary = ?", (name,))

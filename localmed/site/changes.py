@@ -1,7 +1,7 @@
-"""Changes of the library that a session makes: collections, documents, access to them, and which generation serves.
+"""Changes that a session makes: collections, documents, access, models, and the generation in use.
 
-Each checks the caller's role, notes its intent in the audit log, acts, and notes the outcome (``Session.change``). What
-needs no new generation (a withdrawal, access) is in force on the next question; the rest is published as a whole.
+Each is checked and audited by ``Session.change``. Withdrawals and access need no new generation and take effect with
+the next question; other changes are published as a whole.
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 LONGEST_NAME = 60  # characters; the name is a file name too, in which a Chinese character takes three bytes of 255
 IDS_NAMED = 20  # of one change, in the audit log
 LONGEST_NOTE = 500  # characters of a note on a passage
-EVERYBODY = "everybody"  # may read a collection, in the audit log
 
 
 def put_collection(session: Session, collection: Collection) -> int:
@@ -54,15 +53,15 @@ def put_collection(session: Session, collection: Collection) -> int:
 
 
 def create_collection(session: Session, collection: Collection, groups: Sequence[str]) -> int:
-    """Create a collection that only ``groups`` may read (none: everybody); see ``require_new``."""
+    """Create a collection that only ``groups`` may read (none: everybody); raise as ``require_new`` does."""
     require_new(session, collection.name, groups)
     if groups:
-        set_access(session, collection.name, groups)  # before it is there: nobody else ever sees it
+        set_access(session, collection.name, groups)  # in advance, so that nobody else ever sees it
     return put_collection(session, collection)
 
 
 def require_new(session: Session, name: str, groups: Sequence[str] = ()) -> None:
-    """Raise ``UsageError`` where no collection for ``groups`` can be made by ``name``, or there is one."""
+    """Raise ``UsageError`` where ``name`` or ``groups`` are invalid, or the collection exists."""
     checked(groups)
     from localmed.site.lookups import collection_names
 
@@ -73,7 +72,7 @@ def require_new(session: Session, name: str, groups: Sequence[str] = ()) -> None
 
 
 def delete_collection(session: Session, name: str) -> int:
-    """Remove the collection ``name`` with its documents; its access stays, should it come back."""
+    """Remove the collection ``name`` with its documents; its access rights stay in case it returns."""
     with _building(session, "delete collection", name) as (builder, change):
         documents = builder.catalogue.documents(name)
         builder.remove(document.id for document in documents)
@@ -85,7 +84,7 @@ def delete_collection(session: Session, name: str) -> int:
 
 
 def remove(session: Session, documents: Sequence[Document]) -> int:
-    """Remove documents from every index; files of which nothing is left are forgotten."""
+    """Remove documents from every index; files without any document left are forgotten."""
     with _building(session, "remove", " ".join(document.id[:12] for document in documents[:IDS_NAMED])) as (
         builder,
         change,
@@ -98,7 +97,7 @@ def remove(session: Session, documents: Sequence[Document]) -> int:
 
 
 def mark(session: Session, document: Document, status: Status, replaced_by: str = "", reason: str = "") -> int:
-    """See ``operations.governing.mark``; return the new generation's number."""
+    """See ``governing.mark``; return the new generation's number."""
     with _building(session, "mark", document.id) as (builder, change):
         governing.mark(builder, document.id, status, replaced_by, reason)
         change.generation = builder.publish(
@@ -109,7 +108,7 @@ def mark(session: Session, document: Document, status: Status, replaced_by: str 
 
 
 def govern(session: Session, changes: Sequence[governing.Change]) -> int:
-    """See ``operations.governing.apply``, all or nothing; return the new generation's number."""
+    """See ``governing.apply``, all or nothing; return the new generation's number."""
     with _building(session, "govern", f"{len(changes)} changes") as (builder, change):
         governing.apply(
             builder, changes, lambda name: manifest_of(session, name, None), session.encoder, session.settings
@@ -121,14 +120,14 @@ def govern(session: Session, changes: Sequence[governing.Change]) -> int:
 
 
 def require_governable(session: Session, change: governing.Change) -> None:
-    """Raise ``UsageError`` for what ``govern`` would refuse."""
+    """Raise ``UsageError`` for a change that ``govern`` would refuse."""
     with session.workspace() as workspace:
         for name in {document.collection for document in change.documents}:
-            governing.agree(workspace.library.catalogue, manifest_of(session, name, None), [change])
+            governing.require_agreement(workspace.library.catalogue, manifest_of(session, name, None), [change])
 
 
 def upgrade(session: Session) -> int:
-    """Build a generation with today's schema, and digests, from the current one; return its number."""
+    """Build a generation with the current schema and digests; return its number."""
     with _building(session, "upgrade", "library") as (builder, change):
         builder.renew()
         change.generation = builder.publish(message("generation.made.upgrade"))
@@ -137,7 +136,7 @@ def upgrade(session: Session) -> int:
 
 
 def reindex(session: Session, again: bool = False, hooks: Hooks = SILENT) -> int:
-    """Bring the library to the chosen encoder; return the new generation's number, 0 if it was its already."""
+    """Convert the library to the chosen encoder; return the new generation's number, 0 if nothing changed."""
     encoder = session.site.encoder
     with session.change("reindex", encoder.identity.stored_as) as change, following(hooks.cancel_only()):
         started, advance = hooks.counter()
@@ -149,18 +148,19 @@ def reindex(session: Session, again: bool = False, hooks: Hooks = SILENT) -> int
 def reindexed(
     settings: Settings, encoder: Embedder, progress: Progress, started: Callable[[int], None], again: bool = False
 ) -> int:
-    """Build and serve a generation of ``encoder``'s; return its number, 0 if what is served is one already.
+    """Build and serve a generation of ``encoder``; return its number, 0 if the one in use has it already.
 
-    ``again`` rebuilds that one too. ``started`` is told the number of passages, ``progress`` how many more are done.
-    Raise ``NoLibrary`` if nothing has been imported.
+    ``again`` rebuilds that one too. ``started`` receives the number of passages, ``progress`` each batch. Raise
+    ``NoLibrary`` if nothing has been imported.
     """
     served = generations.served_manifest(settings.data)
     if served.encoder == encoder.identity.stored_as and not again:
         return 0
     with build(settings.data, encoder.identity, settings.library, reindex=True) as builder:
         started(len(builder.lexical))
+        remaining = builder.lexical.all_passages()
         with closing(VectorCache(settings.data / layout.VECTORS, encoder)) as cache:
-            for passages in _batches(builder.lexical.all_passages(), settings.library.batch):
+            while passages := list(islice(remaining, settings.library.batch)):
                 builder.add_vectors(passages, cache.encode_passages(passages))
                 progress(len(passages), f"{len(passages)} passages")
         return builder.publish(
@@ -168,26 +168,21 @@ def reindexed(
         )
 
 
-def _batches(passages: Iterator[Passage], size: int) -> Iterator[list[Passage]]:
-    while batch := list(islice(passages, size)):
-        yield batch
-
-
 def set_access(session: Session, collection: str, groups: Sequence[str]) -> None:
     """Let only ``groups`` read ``collection`` (none: everybody), from the next question on."""
-    with session.changing("access", collection, " ".join(groups) or EVERYBODY) as (change, entry):
+    with session.changing("access", collection, " ".join(groups) or "everybody") as (change, entry):
         access.put(change, entry, collection, groups)
 
 
 def withdraw(session: Session, document: Document, withdrawn: bool, reason: str) -> None:
-    """Withdraw a document, or take that back: in force on the next query, in every generation."""
+    """Withdraw or reinstate a document, effective with the next query in every generation."""
     text = _sketch_of(session, document)
     with session.changing("withdraw" if withdrawn else "reinstate", document.id) as (change, entry):
         change.withdraw(entry, document, withdrawn, reason, text)
 
 
 def _sketch_of(session: Session, document: Document) -> str:
-    """The sketch of a document's text; "" where that is damaged, which keeps nobody from withdrawing it."""
+    """The sketch of a document's text; "" where it is damaged, which does not prevent a withdrawal."""
     with suppress(LocalmedError), session.workspace() as workspace:
         return sketch(passage.text for passage in workspace.library.lexical.of_document(document.id))
     return ""
@@ -196,9 +191,9 @@ def _sketch_of(session: Session, document: Document) -> str:
 def remark(
     session: Session, passage: Passage, *, off: bool | None = None, note: str | None = None, cleared: bool | None = None
 ) -> Remark:
-    """Switch a passage off or on, put a note beside it ("": none), or clear it of speaking to a language model.
+    """Switch a passage off or on, add a note ("": remove it), or clear it of addressing a language model.
 
-    What is None stays. It is in force on the next question, whatever generation answers; return what holds now.
+    None leaves a value as it is. Effective with the next question in every generation; return the resulting remark.
     """
     if note is not None and (len(note) > LONGEST_NOTE or not note.isprintable()):
         raise UsageError("documents.note_long", most=LONGEST_NOTE)
@@ -216,27 +211,25 @@ def remark(
 
 
 def rollback(session: Session, number: int | None) -> int:
-    """Serve generation ``number`` (default: the one before the current); checks its files first."""
+    """Serve generation ``number`` (default: the one before) after checking its files.
+
+    Files that the generation left had changed go on hold, so that the next night does not bring the changes back.
+    """
     named = "before" if number is None else f"{number}"
     with session.change("rollback", f"generation {named}") as change:
         with generations.lock_writer(session.data):
             left = generations.served_number(session.data)
             change.generation = generations.rollback(session.data, number)
-            _hold_what_was_left(session, left)
+            with suppress(LocalmedError, sqlite3.Error):  # the generation left may be damaged
+                with generations.lease(session.data) as served, generations.lease(session.data, left) as before:
+                    changed = differences(served, before)
+                holds.hold(session.data, changed, message("hold.rolled_back", number=left), session.caller.user)
         change.subject, change.outcome = f"generation {change.generation}", "served"
     return change.generation
 
 
-def _hold_what_was_left(session: Session, left: int) -> None:
-    """The next night must not bring back what a rollback has taken back: what ``left`` had changed goes on hold."""
-    with suppress(LocalmedError, sqlite3.Error):  # it may have been left because it is damaged
-        with generations.lease(session.data) as served, generations.lease(session.data, left) as before:
-            changed = differences(served, before)
-        holds.hold(session.data, changed, message("hold.rolled_back", number=left), session.caller.user)
-
-
 def confirm(session: Session) -> int:
-    """The generation being served was found good (``generations.confirm``); return its number."""
+    """Confirm the generation in use (``generations.confirm``); return its number."""
     with session.change("confirm", "generation") as change:
         with generations.lock_writer(session.data):
             change.generation = generations.served_number(session.data)
@@ -246,9 +239,9 @@ def confirm(session: Session) -> int:
 
 
 def prune(session: Session) -> tuple[int, int]:
-    """Remove old generations, and originals that no kept generation needs; return how many of these, and their bytes.
+    """Remove old generations and unneeded originals; return the number and bytes of these originals.
 
-    The last generations are kept (library.keep_generations), with those that somebody is reading.
+    The last ``library.keep_generations`` are kept, and those being read.
     """
     with session.change("prune", "generations, originals") as change:
         with generations.lock_writer(session.data):
@@ -260,7 +253,6 @@ def prune(session: Session) -> tuple[int, int]:
 
 @contextmanager
 def _building(session: Session, action: str, subject: str) -> Iterator[tuple[Builder, Outcome]]:
-    """A change that becomes a new generation."""
     with (
         session.change(action, subject) as change,
         build(session.data, session.encoder.identity, session.settings.library) as builder,
@@ -297,7 +289,7 @@ def remove_model(session: Session, name: str) -> Model:
 
 
 def chat_roles(session: Session) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The roles that a chosen chat model serves, and those that ``[roles]`` of the settings give others."""
+    """The roles that the chat model serves, and those that ``[roles]`` of the settings give to others."""
     from localmed.answering.role_table import ROLES, RULES_FIRST
 
     named, left = session.settings.roles, session.site.unfit_roles | RULES_FIRST
@@ -307,9 +299,9 @@ def chat_roles(session: Session) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def test_chat(session: Session, progress: Callable[[int, int], object]) -> frozenset[str]:
-    """The roles in which the chat model that serves fails its self-test; from now on rules serve them here.
+    """Test the chat model; return the roles in which it fails, which rules serve from now on.
 
-    Raise ``UsageError`` where no chat model serves, ``ModelError`` where it does not answer.
+    Raise ``UsageError`` without a chat model, ``ModelError`` where it does not respond.
     """
     from localmed.answering import self_test
     from localmed.answering.chat import ChatRoles
@@ -327,10 +319,7 @@ def test_chat(session: Session, progress: Callable[[int, int], object]) -> froze
 
 
 def outdated_roles(session: Session) -> frozenset[str] | None:
-    """The roles of which this version asks the chat model that serves something else than its self-test did.
-
-    None where no result of that model is kept.
-    """
+    """The roles whose prompts have changed since the chat model's self-test; None without a result."""
     from localmed.answering import self_test
 
     model = session.site.chat
@@ -339,7 +328,7 @@ def outdated_roles(session: Session) -> frozenset[str] | None:
 
 
 def trust_chat(session: Session) -> None:
-    """Let the chat model serve every role without its self-test, as somebody decided."""
+    """Let the chat model serve every role without its self-test."""
     model = session.site.chat
     if model is None:
         raise UsageError("site.no_chat")
@@ -349,7 +338,7 @@ def trust_chat(session: Session) -> None:
 
 
 def use_model(session: Session, role: str, name: str, progress: Progress) -> None:
-    """Let ``name``, a registered model or what is built in, serve ``role``; see ``Site.use``."""
+    """Let ``name``, a registered or built-in model, serve ``role``; see ``Site.use``."""
     with session.change("model use", name) as change:
         canary_gate.look_at_models(session, role, name)
         session.site.use(role, name, progress)

@@ -1,9 +1,8 @@
-"""Changing what is set of documents (title, edition, tags, governance, headings), and the chains they stand in.
+"""Setting details of documents (title, edition, tags, governance, headings), and chains of editions.
 
-Rules: a collection's manifest has the last word, so a field that it states is refused here, with where to change it.
-All changes of one call are published together or not at all. A new title or edition is written into the indexes, which
-find and filter by it; the text is not read again. A new title is encoded with each passage, since it says what "it" is;
-a heading likewise.
+A collection's manifest has priority: a field that it states is refused here, with a pointer to it. All changes of a
+call are published together or not at all. A new title or edition is written to the indexes without reading the file
+again; a new title or heading is encoded again with each passage, because it gives the passage its context.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ LONGEST = 200  # characters of a name or a date; names with titles and departmen
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What is set of ``documents``: field (of ``FIELDS``) -> value; an empty value takes back what was set."""
+    """Values to set on ``documents``: field (of ``FIELDS``) -> value; an empty value clears the field."""
 
     documents: tuple[Document, ...]
     values: Mapping[str, str]
@@ -46,12 +45,12 @@ class Change:
 
     @property
     def fields(self) -> str:
-        """The names of what is set, for the audit log; never the values, which are names of staff."""
+        """The field names, for the audit log; never the values, which may be names of staff."""
         return " ".join(sorted({name.split()[0] for name in self.values}))
 
 
 def problem(field: str, value: str) -> Message | None:
-    """Why ``value`` cannot be set, None if it can."""
+    """Why ``value`` cannot be set; None if it can."""
     name = HEADING if of_heading(field) else field
     if name not in (*FIELDS, HEADING):
         return message("governance.no_field", field=field)
@@ -64,8 +63,8 @@ def problem(field: str, value: str) -> Message | None:
     return None
 
 
-def stated(catalogue: Catalogue, manifest: Manifest, change: Change) -> str:
-    """The field of ``change`` of which the manifest says otherwise, "" if there is none."""
+def contradicted_field(catalogue: Catalogue, manifest: Manifest, change: Change) -> str:
+    """The first field of ``change`` that the manifest states with another value; "" if there is none."""
     for document in change.documents:
         file = catalogue.file(document.collection, document.source)
         facts = manifest.facts(Source(Path(document.source), file.root if file else ""))
@@ -76,16 +75,16 @@ def stated(catalogue: Catalogue, manifest: Manifest, change: Change) -> str:
 
 
 def _refusal(change: Change) -> Message | None:
-    """Why ``change`` cannot be made, whatever a manifest says."""
+    """Why ``change`` is invalid, apart from the manifest."""
     wrong = next(filter(None, (problem(name, value) for name, value in change.values.items())), None)
     one_title = "title" in change.values and len(change.documents) > 1
     return wrong or (message("governance.one_title") if one_title else None)
 
 
 def planned(catalogue: Catalogue, manifest: Manifest, rows: Sequence[Row]) -> tuple[list[Change], list[Fault]]:
-    """What the rows of a sheet about the manifest's collection would change, and which of them are wrong, and why.
+    """The changes of the rows of a sheet about the manifest's collection, and the faults of invalid rows.
 
-    A row whose values all stand already changes nothing.
+    A row without any new value changes nothing.
     """
     matches, faults = named(catalogue, manifest.collection.name, rows)
     changes = []
@@ -95,7 +94,7 @@ def planned(catalogue: Catalogue, manifest: Manifest, rows: Sequence[Row]) -> tu
         }
         change = Change(documents, values)
         wrong = _refusal(change)
-        if not wrong and (field := stated(catalogue, manifest, change)):
+        if not wrong and (field := contradicted_field(catalogue, manifest, change)):
             wrong = message("governance.stated", field=field)
         if wrong:
             faults.append(Fault(row.number, UsageError(wrong).messages[0]))
@@ -104,13 +103,13 @@ def planned(catalogue: Catalogue, manifest: Manifest, rows: Sequence[Row]) -> tu
     return changes, sorted(faults, key=lambda fault: fault.row)
 
 
-def agree(catalogue: Catalogue, manifest: Manifest, changes: Sequence[Change]) -> None:
-    """Raise ``UsageError`` where a change cannot be made, or the manifest of its collection says otherwise."""
+def require_agreement(catalogue: Catalogue, manifest: Manifest, changes: Sequence[Change]) -> None:
+    """Raise ``UsageError`` where a change is invalid or contradicts the manifest."""
     for change in changes:
         if wrong := _refusal(change):
             raise UsageError(wrong)
         mine = tuple(document for document in change.documents if document.collection == manifest.collection.name)
-        if field := stated(catalogue, manifest, replace(change, documents=mine)):
+        if field := contradicted_field(catalogue, manifest, replace(change, documents=mine)):
             raise UsageError(
                 "governance.manifest", field=field, document=mine[0].id[:12], name=manifest.collection.name
             )
@@ -123,12 +122,12 @@ def apply(
     encoder: Embedder,
     settings: Settings,
 ) -> None:
-    """Set what ``changes`` say, in the generation being built.
+    """Apply ``changes`` to the generation being built.
 
-    Raise ``UsageError``, with nothing set, for what is no date and where the manifest of a collection says otherwise.
+    Raise ``UsageError``, with nothing set, for an invalid value and where the manifest of a collection contradicts.
     """
     for name in {document.collection for change in changes for document in change.documents}:
-        agree(builder.catalogue, manifest_of(name), changes)
+        require_agreement(builder.catalogue, manifest_of(name), changes)
     with closing(VectorCache(settings.data / layout.VECTORS, encoder)) as cache:
         for change in changes:
             stored = builder.catalogue.by_ids(document.id for document in change.documents)
@@ -158,7 +157,7 @@ def _apply(builder: Builder, document: Document, values: Mapping[str, str], cach
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A document of a chain: the older ones before it, what supersedes it after it. ``removed`` is the day it was."""
+    """A document in a chain of editions; ``removed`` is the day of its removal."""
 
     id: str
     title: str
@@ -169,14 +168,14 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """What a document supersedes, nearest first, and what supersedes it, nearest first."""
+    """The documents that a document supersedes, and those that supersede it, nearest first."""
 
     older: tuple[Link, ...]
     newer: tuple[Link, ...]
 
 
 def chain(library: Library, document: str) -> Chain:
-    """The chain that ``document`` stands in; the links of one that was removed are still known, and that it was."""
+    """The chain of ``document``, including removed documents."""
     older: dict[str, None] = {}
     waiting = [document]
     while waiting:
@@ -205,9 +204,9 @@ def _links(library: Library, ids: Mapping[str, None]) -> tuple[Link, ...]:
 
 
 def mark(builder: Builder, document: str, status: Status, replaced_by: str, reason: str) -> None:
-    """Mark a document current or superseded; without ``replaced_by`` a superseded one keeps what it was replaced by.
+    """Mark a document current or superseded; without ``replaced_by`` its earlier successor stays.
 
-    Raise ``UsageError`` if its source withdrew it, which no mark changes, and for what would supersede itself.
+    Raise ``UsageError`` if its source withdrew it, which no mark changes, and for a cycle.
     """
     stored = builder.catalogue.document(document)  # its own status, not that of a withdrawal
     if stored.status is Status.WITHDRAWN:

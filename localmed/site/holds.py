@@ -1,8 +1,8 @@
-"""The hold list: files that a night leaves as they are until somebody releases them.
+"""The hold list: files that the nightly refresh skips until somebody releases them.
 
-What a change that was kept back, or rolled back from, had changed is put on it: the same bytes (or the same loss of a
-file) would do the same again. A file with other bytes is another matter and is tried; the canaries judge it. An import
-of a file by its name is a person's decision and takes it.
+Files changed by a blocked or rolled-back change go on it with their hash, because the same bytes (or the same removal)
+would have the same effect. Other bytes of the same file are read, and the canaries decide. A manual import by name
+ignores the list.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A file on hold with these bytes ("": it stays though it is gone), why, since when, and whose change it was."""
+    """A file on hold with its hash ("": removal of the file is on hold), reason, time, and the user of the change."""
 
     collection: str
     path: str
@@ -37,7 +37,7 @@ class Hold:
 
 
 def holds(data: Path) -> tuple[Hold, ...]:
-    """What is on hold, the newest first."""
+    """The files on hold, newest first."""
     query = "SELECT collection, path, sha256, reason, user, time FROM holds ORDER BY time DESC, collection, path"
     return tuple(
         Hold(collection, path, sha256, from_text(reason), user, time)
@@ -46,14 +46,14 @@ def holds(data: Path) -> tuple[Hold, ...]:
 
 
 def hold(data: Path, changed: Iterable[ImportedFile], reason: Message, user: str) -> None:
-    """Put what was ``changed`` on hold."""
+    """Put the ``changed`` files on hold."""
     values = [(one.collection, one.path, one.sha256, to_text(reason), user, now()) for one in changed]
     with rows(data) as state, transaction(state):
         state.executemany("INSERT OR REPLACE INTO holds VALUES (?, ?, ?, ?, ?, ?)", values)
 
 
 def release(session: Session, paths: Sequence[str] = ()) -> int:
-    """Let the next night read the files ``paths`` (none: all that are on hold); return how many entries that were.
+    """Release the files ``paths`` (none: all) for the next night; return the number of entries.
 
     Raise ``UnknownName`` for a path that is not on hold.
     """
@@ -70,7 +70,9 @@ def release(session: Session, paths: Sequence[str] = ()) -> int:
 
 
 def leaving(data: Path, collection: str, written_since: float) -> Leaving:
-    """What the next night leaves of ``collection``: what is on hold, and files written to since then (Unix time)."""
+    """What the next night skips in ``collection``: files on hold, and files modified since ``written_since`` (Unix
+    time).
+    """
     held: dict[str, set[str]] = {}
     for one in holds(data):
         if one.collection == collection:

@@ -1,4 +1,4 @@
-"""Imports that a session makes: into one collection, in step with its folders, or for a look with nothing stored."""
+"""Imports: into one collection, in step with its source folders, or as a preview that stores nothing."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ AHEAD = 2  # batches of passages a worker: one that it encodes, one that waits f
 if TYPE_CHECKING:
     from localmed.domain.previews import FilePreview
     from localmed.ingest.cluster import RayWorkers
-    from localmed.site.session import Outcome, Session
+    from localmed.site.session import Session
 
 
 def manifest_of(session: Session, collection: str, file: Path | None) -> Manifest:
-    """The manifest of ``collection``: that in ``file``, else the one kept, else what the catalogue says of it.
+    """The manifest of ``collection``: from ``file``, else the stored one, else from the catalogue.
 
-    Raise ``UnknownName`` where there is no such collection, or no library at all yet.
+    Raise ``UnknownName`` without such a collection or library.
     """
 
     def catalogued() -> Collection:
@@ -58,10 +58,10 @@ def import_paths(
     hooks: Hooks = SILENT,
     engine: RayWorkers | None = None,
 ) -> Report:
-    """Import ``paths``, forget ``removed`` (gone); a manifest ``file`` is kept for later imports.
+    """Import ``paths`` and forget ``removed`` ones; a manifest ``file`` is stored for later imports.
 
-    ``near_copies`` takes what is nearly the text of a withdrawn document, from quarantine too. Where an ``engine`` is
-    given, its workers parse and encode; raise ``UsageError`` for a collection of terms, which they do not read.
+    ``near_copies`` accepts near copies of withdrawn documents, also from quarantine. The workers of ``engine`` parse
+    and encode; raise ``UsageError`` with it for a concept graph, which they do not read.
     """
     name = manifest.collection.name
     if engine and manifest.collection.kind is Kind.GRAPH:
@@ -73,14 +73,13 @@ def import_paths(
         if engine:
             importer.engine = Engine(engine, session.site.encoder_maker, AHEAD * engine.count)
         report = importer.run(paths, retry or near_copies, started, removed)
-        _tell(change, report)
-        if near_copies:
-            change.outcome = "near copies"
+        change.subject, change.generation = f"{report.collection}: {report.tally}", report.generation
+        change.outcome = "near copies" if near_copies else "finished"
     return report
 
 
 def importer_of(session: Session, manifest: Manifest, advance: Progress, file: Path | None = None) -> Importer:
-    """What imports into the collection of ``manifest``, which is to be kept as ``file``."""
+    """The importer of the collection of ``manifest``, which is stored as ``file``."""
     importer = GraphImporter if manifest.collection.kind is Kind.GRAPH else Importer
     made = importer(session.settings, manifest, session.encoder, advance, file)
     made.speaks_to_models = lambda text: has_injection(text, session.site.emergency_encoder)
@@ -88,21 +87,16 @@ def importer_of(session: Session, manifest: Manifest, advance: Progress, file: P
 
 
 def workers(settings: Settings, address: str = "", count: int = 0) -> AbstractContextManager[RayWorkers]:
-    """Workers by Ray for ``import_paths`` (see ``ingest.cluster``), to be started before a session is opened."""
+    """Ray workers for ``import_paths`` (see ``ingest.cluster``), to be started before a session is opened."""
     from localmed.ingest import cluster
 
     return cluster.workers(settings.ingest, address, count)
 
 
-def _tell(change: Outcome, report: Report) -> None:
-    change.subject, change.outcome = f"{report.collection}: {report.tally}", "finished"
-    change.generation = report.generation
-
-
 def update(session: Session, collection: str, retry: bool = False, hooks: Hooks = SILENT) -> Report:
-    """Bring ``collection`` in step with the folders and files it was imported from.
+    """Update ``collection`` from the folders and files that it was imported from.
 
-    Raise ``UsageError`` where it never was or where one of the folders is gone; nothing changes then.
+    Raise ``UsageError``, with nothing changed, if it never was imported or a folder is missing.
     """
     with session.workspace() as workspace:
         origins = updates.origins_of(session.data, workspace.library.catalogue, collection)
@@ -112,8 +106,9 @@ def update(session: Session, collection: str, retry: bool = False, hooks: Hooks 
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """What a collection is brought in step with: ``paths``, and ``removed`` ones that are gone; ``file`` is a manifest
-    to be kept for later imports, ``leaving`` what is left as it is.
+    """The sources of a collection: ``paths`` to read and ``removed`` ones that no longer exist.
+
+    ``file`` is a manifest to keep for later imports, ``leaving`` the files that stay as they are.
     """
 
     manifest: Manifest
@@ -132,10 +127,10 @@ def import_together(
     whole: bool = False,
     patience: Patience = AT_ONCE,
 ) -> dict[str, Report | LocalmedError]:
-    """Import into several collections (by name) as **one** generation, which the canaries see before it is served.
+    """Import into several collections (by name) as one generation, checked by the canaries as a whole.
 
-    A collection that cannot be brought in step is left as it is, with the reason in the place of its report; with
-    ``whole`` that is raised, and nothing changes. ``patience`` is for another change of the library to end.
+    A collection that cannot be imported stays as it is, with its error in place of a report; with ``whole`` the error
+    is raised and nothing changes. ``patience``: how long to wait for another change to end.
     """
     with session.change(action, f"{len(intakes)} collections") as change, following(hooks.cancel_only()):
         started, advance = hooks.counter()
@@ -163,7 +158,7 @@ def import_together(
 
 
 def update_all(session: Session, retry: bool = False, hooks: Hooks = SILENT) -> dict[str, Report | LocalmedError]:
-    """As ``update``, every collection that was imported from files, in one generation."""
+    """``update`` for every collection imported from files, in one generation."""
     intakes: dict[str, Intake] = {}
     failures: dict[str, Report | LocalmedError] = {}
     for name in imported(session):
@@ -177,7 +172,7 @@ def update_all(session: Session, retry: bool = False, hooks: Hooks = SILENT) -> 
 
 
 def imported(session: Session) -> list[str]:
-    """The collections that were imported from files, which ``update`` can bring in step, first priority first."""
+    """The collections imported from files, which ``update`` accepts, by priority."""
     with session.workspace() as workspace:
         return updates.imported(session.data, workspace.library.catalogue)
 
@@ -185,7 +180,7 @@ def imported(session: Session) -> list[str]:
 def preview(
     session: Session, paths: Sequence[Path], collection: str, file: Path | None, hooks: Hooks
 ) -> Iterator[FilePreview]:
-    """What would become of each file of ``paths``, with nothing stored; the originals of a file stay until the next."""
+    """The outcome of importing each file of ``paths``, storing nothing; its original exists until the next file."""
     from localmed.ingest.preview import Preview
 
     session.may_change()
@@ -196,19 +191,19 @@ def preview(
 
 
 def previewed_title(session: Session, collection: str, file: Path | None) -> str:
-    """What the collection of a dry run is called."""
+    """The title of the collection of a dry run."""
     return _previewed(session, collection, file).collection.title
 
 
 def thumbnails(original: Path, pages: Sequence[int]) -> dict[int, bytes]:
-    """Small JPEGs of pages of an original, by number."""
+    """Small JPEGs of pages of an original, by page number."""
     from localmed.ingest import draw
 
     return draw.thumbnails(original, pages)
 
 
 def _previewed(session: Session, collection: str, file: Path | None) -> Manifest:
-    """The manifest of ``collection``; a bare one where it is not there yet, since nothing is stored."""
+    """The manifest of ``collection``; a bare one if the collection does not exist."""
     try:
         return manifest_of(session, collection, file)
     except UnknownName:

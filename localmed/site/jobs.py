@@ -1,10 +1,9 @@
-"""Jobs: long changes (an import, a rollback, whatever asks the canaries) that go on while their page is left, and can
-be ended.
+"""Jobs: long changes that continue while the user leaves their page, and that can be cancelled.
 
-A job runs in a thread of the process that took it; how far it is and whether somebody wants it to end stand in
-``site.sqlite``, where every process of the server sees them. One whose process ended shows as interrupted: what it did
-is as after a kill of the command (an import resumes). Neither its name nor its outcome holds text of documents. The
-same work that its user begins again while it runs (a second click, a page loaded again) is that job, not another.
+A job runs in a thread of the process that accepted it. Progress and cancellation are in ``site.sqlite``, visible to all
+server processes. If the process ends, the job shows as interrupted, with the same effect as a killed command (an import
+can be continued). Names and outcomes contain no text of documents. Work that its user starts again while it runs (a
+second click, a reloaded page) is the same job.
 """
 
 from __future__ import annotations
@@ -37,12 +36,14 @@ NOTED = 0.5  # seconds between two notes of the progress, and two looks for a ca
 ENDINGS = 120  # tries to note that it has ended: a minute in which somebody else writes
 SILENT = 30.0  # without a note: the process that ran it is gone
 KEPT = 30 * 86_400.0  # seconds that an outcome is kept
-Work = Callable[[Hooks], Message]  # does it, and says what came of it
+Work = Callable[[Hooks], Message]  # returns the outcome
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job as it is now; ``outcome`` is None while it runs, ``kind`` a code of ``job``, ``back`` the page after it."""
+    """A job's current state; ``outcome`` is None while it runs, ``kind`` a code of ``job``, ``back`` the page to return
+    to.
+    """
 
     id: str
     kind: str
@@ -56,9 +57,9 @@ class Job:
 
 
 def start(session: Session, kind: str, work: Work, back: str = "/", *values: object) -> str:
-    """Begin ``work`` on ``values`` in a thread, unless it runs already; return the job's id.
+    """Start ``work`` on ``values`` in a thread, unless it is already running; return the job's id.
 
-    What it may do is checked by what it calls, as the session.
+    The functions that it calls check the session's rights.
     """
     id_, user, now = secrets.token_urlsafe(9), session.caller.user, time.time()
     same = digest(kind, user, back, repr(values))
@@ -74,7 +75,7 @@ def start(session: Session, kind: str, work: Work, back: str = "/", *values: obj
 
 
 def job(session: Session, id_: str) -> Job:
-    """The job ``id_``, for whoever began it and for librarians; raise ``UnknownName``: to others there is none."""
+    """The job ``id_``, for its user and for librarians; raise ``UnknownName`` for others."""
     known = next((one for one in jobs(session) if one.id == id_), None)
     if known is None or not (known.user == session.caller.user or session.may(Right.LIBRARY)):
         raise UnknownName("job.unknown")
@@ -82,27 +83,26 @@ def job(session: Session, id_: str) -> Job:
 
 
 def jobs(session: Session) -> list[Job]:
-    """The jobs that are known, the newest first."""
+    """The stored jobs, newest first."""
     with rows(session.data) as state:
         query = "SELECT id, kind, user, started, done, total, name, back, outcome, seen FROM jobs ORDER BY started DESC"
-        return [replace(Job(*row[:8]), outcome=_outcome(*row[8:])) for row in state.execute(query)]
+        found = state.execute(query).fetchall()
+    gone = time.time() - SILENT
+    outcomes = (
+        from_text(text) if text else message("job.interrupted") if seen < gone else None for *_, text, seen in found
+    )
+    return [replace(Job(*row[:8]), outcome=outcome) for row, outcome in zip(found, outcomes, strict=True)]
 
 
 def cancel(session: Session, id_: str) -> None:
-    """Let the job ``id_`` end at its next look; raise as ``job`` does."""
+    """Ask the job ``id_`` to end; raise as ``job`` does."""
     job(session, id_)
     with rows(session.data) as state:
         state.execute("UPDATE jobs SET cancelled = 1 WHERE id = ?", (id_,))
 
 
-def _outcome(told: str, seen: float) -> Message | None:
-    if told:
-        return from_text(told)
-    return message("job.interrupted") if time.time() - seen > SILENT else None
-
-
 class _Progress:
-    """What a job has come to, noted now and then; looks for a cancellation when it notes."""
+    """A job's progress, stored every ``NOTED`` seconds; checks for a cancellation at the same time."""
 
     def __init__(self, data: Path, id_: str) -> None:
         self._data, self._id, self.cancel = data, id_, Cancel()
@@ -110,17 +110,18 @@ class _Progress:
         self._ended = threading.Event()
 
     def set(self, done: float, total: float, name: str) -> None:
-        """See ``Hooks.progress``."""
         self._values = (done, total, name)
 
     def watch(self) -> None:
-        """Note and look until the job has ended."""
         while not self._ended.wait(NOTED):
-            with suppress(LocalmedError, sqlite3.Error):  # another writes just now: it is noted the next time
-                self._note()
+            with suppress(LocalmedError, sqlite3.Error):  # while another process writes
+                with rows(self._data) as state:
+                    query = "UPDATE jobs SET done = ?, total = ?, name = ?, seen = ? WHERE id = ? RETURNING cancelled"
+                    row = state.execute(query, (*self._values, time.time(), self._id)).fetchone()
+                if row and row[0]:
+                    self.cancel.cancel()
 
     def end(self, outcome: Message) -> None:
-        """The job has ended."""
         self._ended.set()
         for left in reversed(range(ENDINGS)):
             try:
@@ -134,13 +135,6 @@ class _Progress:
                 if not left:
                     raise
                 time.sleep(NOTED)
-
-    def _note(self) -> None:
-        with rows(self._data) as state:
-            query = "UPDATE jobs SET done = ?, total = ?, name = ?, seen = ? WHERE id = ? RETURNING cancelled"
-            row = state.execute(query, (*self._values, time.time(), self._id)).fetchone()
-        if row and row[0]:
-            self.cancel.cancel()
 
 
 def _run(session: Session, id_: str, work: Work) -> None:

@@ -1,14 +1,13 @@
-"""What a session looks up of the library it may read: documents, collections, generations, quarantine, governance.
+"""Read access of a session to its library: documents, collections, generations, quarantine, governance.
 
-Governance may be edited cell by cell. Only cells that somebody changed are set, and only where what stands there is
-still what they saw: two people with the same table open do not undo each other's work.
+A governance table is edited by cells: only changed cells are set, and only if the stored value is still the one shown,
+so that two people with the same table open do not undo each other's work.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import partial
@@ -38,22 +37,21 @@ if TYPE_CHECKING:
     from localmed.site.workspace import Workspace
 
 
-FAVOURITE = "favourite"  # the tag of what stands on the first page
+FAVOURITE = "favourite"  # the tag of documents on the first page
 FAVOURITES, NEWEST = 12, 4  # documents shown there; more would be a list to search
 GUIDING = (Kind.GUIDELINE, Kind.LOCAL)
-PASSAGES_SEARCHED = 5  # of a document, for near copies of it
-NEAR_SEARCHED = 20  # passages found by each
-TERMS_SEARCHED = 64  # of each, the rarest
+# A search for near copies of a document: passages searched with, passages that each finds, rarest terms of each.
+PASSAGES_SEARCHED, NEAR_SEARCHED, TERMS_SEARCHED = 5, 20, 64
 
 # --- documents -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentDetails:
-    """All that is known of a document; ``overdue`` is the date by which it was to be reviewed, if that has passed.
+    """A document with its passages, chain, headings and withdrawal.
 
-    ``headings`` are as they were read, with what was set of them. ``withdrawal`` says when it was withdrawn, by whom
-    and why; None where it is not, or its source did.
+    ``overdue`` is the date of an overdue review. ``headings`` include corrections. ``withdrawal`` is None unless the
+    site withdrew the document.
     """
 
     document: Document
@@ -65,26 +63,26 @@ class DocumentDetails:
 
 
 def documents(session: Session, collection: str = "") -> list[Document]:
-    """The documents, of a collection or all, each with the status in force now."""
+    """The documents of a collection or all, with their current status."""
     with session.workspace() as workspace:
         return _documents(workspace, collection)
 
 
 def documents_overdue(session: Session, collection: str = "") -> list[tuple[Document, str]]:
-    """``documents``, each with the date by which it was to be reviewed, if that has passed."""
+    """``documents``, each with the date of its overdue review ("": none)."""
     with session.workspace() as workspace:
         late = workspace.library.holding.overdue
         return [(document, late(document.id)) for document in _documents(workspace, collection)]
 
 
 def document(session: Session, prefix: str) -> Document:
-    """The document whose id starts with ``prefix``, with the status in force now."""
+    """The document whose id starts with ``prefix``, with its current status."""
     with session.workspace() as workspace:
         return _document(workspace, prefix)
 
 
 def document_details(session: Session, prefix: str) -> DocumentDetails:
-    """All that is known of the document whose id starts with ``prefix``."""
+    """The details of the document whose id starts with ``prefix``."""
     with session.workspace() as workspace:
         library, stored = workspace.library, _document(workspace, prefix)
         passages = library.lexical.of_document(stored.id)
@@ -101,7 +99,7 @@ def document_details(session: Session, prefix: str) -> DocumentDetails:
 def headings_named(
     session: Session, document: Document, names: Mapping[str, str], none: Sequence[str]
 ) -> dict[str, str]:
-    """What to set of headings of ``document``, by field: their ``names``, or that they are ``none``.
+    """The fields that rename headings of ``document`` by ``names`` or mark them as no headings (``none``).
 
     Raise ``UnknownName`` for a heading that was not read.
     """
@@ -115,20 +113,20 @@ def headings_named(
     return fields
 
 
-def named_by(document: Document, text: str) -> bool:
-    """Whether title, file name, tags or owner of a document hold every word of ``text``."""
+def matches_words(document: Document, text: str) -> bool:
+    """Whether title, file name, tags or owner of a document contain every word of ``text``."""
     names = (document.title, Path(document.source).name, *document.tags, document.governance.owner)
     held = " ".join(names).casefold()
     return all(word in held for word in text.casefold().split())
 
 
-def set_of(document: Document) -> dict[str, str]:
-    """What is known of a document of what a librarian may set, by the field."""
+def settable_values(document: Document) -> dict[str, str]:
+    """The current values of a document's settable fields."""
     return {name: known(document, name) for name in FIELDS}
 
 
 def successors(session: Session, old: Document) -> list[Document]:
-    """What may take the place of ``old``: current documents in its language, first those named most like it."""
+    """Current documents in the language of ``old`` that may replace it, the most similar titles first."""
     words = set(content_words(old.title))
 
     def unlike(other: Document) -> tuple[bool, int, str]:
@@ -139,24 +137,20 @@ def successors(session: Session, old: Document) -> list[Document]:
 
 
 def to_review(session: Session, collection: str, within: int) -> tuple[list[Document], frozenset[str]]:
-    """The documents whose review is late or due within so many days, the longest first, then those whose text is not
-    the one that was approved; and the ids of the latter. Nobody reviews what is withdrawn.
+    """The documents to review, longest overdue first, then those with a lapsed approval; and the ids of the latter.
+
+    ``within`` adds documents due in that many days. An approval lapses when the text changes. Withdrawn documents need
+    no review.
     """
     with session.workspace() as workspace:
         stored = [it for it in _documents(workspace, collection) if it.status is not Status.WITHDRAWN]
         holding = workspace.library.holding
         last = (date.fromisoformat(holding.day) + timedelta(within)).isoformat()
         lapsed = workspace.library.catalogue.governed.lapsed()
-    due = sorted(
-        (document for document in stored if _due(document.governance.review_by, document, last)),
-        key=attrgetter("governance.review_by"),
-    )
+    # A review due on the last day itself is not overdue on it.
+    due = [it for it in stored if it.governance.overdue(last) or it.governance.review_by == last]
+    due.sort(key=attrgetter("governance.review_by"))
     return due + [document for document in stored if document.id in lapsed and document not in due], lapsed
-
-
-def _due(review: str, stored: Document, last: str) -> bool:
-    """Whether the review is late on ``last``, or due by then."""
-    return bool(review) and (stored.governance.overdue(last) or (len(review) == len(last) and review == last))
 
 
 def _documents(workspace: Workspace, collection: str) -> list[Document]:
@@ -174,14 +168,14 @@ def _document(workspace: Workspace, prefix: str) -> Document:
 
 
 def near_copies(session: Session, withdrawn: Document) -> list[Document]:
-    """The documents that may answer and hold nearly the text of ``withdrawn``: those that its words find, compared."""
+    """The documents in use whose text is nearly that of ``withdrawn``."""
     with session.workspace() as workspace:
         passages = workspace.library.lexical.of_document(withdrawn.id)
-    return [near for near in alike(session, passages) if near.id != withdrawn.id]
+    return [near for near in near_documents(session, passages) if near.id != withdrawn.id]
 
 
-def alike(session: Session, passages: Sequence[Passage]) -> list[Document]:
-    """The documents that may answer and hold nearly the text of ``passages``."""
+def near_documents(session: Session, passages: Sequence[Passage]) -> list[Document]:
+    """The documents in use whose text is nearly that of ``passages``, among those that a search for its words finds."""
     with session.workspace() as workspace:
         library = workspace.library
         documents_near = {
@@ -198,14 +192,14 @@ def alike(session: Session, passages: Sequence[Passage]) -> list[Document]:
 
 
 def quarantine(session: Session, collection: str = "") -> list[Quarantined]:
-    """What was refused at imports, of a collection or all that the caller may read."""
+    """The files refused at imports, of a collection or all that the caller may read."""
     hidden = session.hidden()
     with rows(session.data) as state:
         return [file for file in quarantined(state, collection) if file.collection not in hidden]
 
 
-def waiting(session: Session) -> frozenset[str] | None:
-    """The documents that are not yet effective; None where the library cannot be read, a reason to go back."""
+def pending_documents(session: Session) -> frozenset[str] | None:
+    """The documents that are not yet effective; None where the library is damaged, a reason to roll back."""
     try:
         with session.workspace() as workspace:
             statuses = workspace.library.holding.statuses()
@@ -226,7 +220,7 @@ def effective_among(session: Session, ids: frozenset[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class RemarkedPassage:
-    """A passage, its document's title, and what is said of it."""
+    """A passage, its document's title, and the remark on it."""
 
     passage: Passage
     title: str
@@ -234,7 +228,7 @@ class RemarkedPassage:
 
 
 def remarked(session: Session, document: str = "") -> list[RemarkedPassage]:
-    """The passages, of a document or all, that speak to a language model, are switched off or carry a note."""
+    """The passages, of a document or all, that address a language model, are switched off or have a note."""
     with session.workspace() as workspace:
         library = workspace.library
         said = {name: it for name, it in library.remarks.items() if not document or it.document == document}
@@ -256,7 +250,7 @@ def passage(session: Session, prefix: str) -> Passage:
 
 @dataclass(frozen=True, slots=True)
 class PlannedSheet:
-    """What a governance sheet would change; nothing may be changed while there are ``faults``."""
+    """The changes of a governance sheet; nothing may be changed while there are ``faults``."""
 
     rows: int
     unused: Sequence[str]
@@ -265,7 +259,7 @@ class PlannedSheet:
 
 
 def planned_sheet(session: Session, sheet: Path, collection: str) -> PlannedSheet:
-    """Read ``sheet`` about ``collection``; raise ``InputError`` for what is none."""
+    """Read ``sheet`` about ``collection``; raise ``InputError`` for a file that is not a sheet."""
     from localmed.ingest import governance
 
     read = governance.read(sheet)
@@ -277,7 +271,7 @@ def planned_sheet(session: Session, sheet: Path, collection: str) -> PlannedShee
 
 
 def sheet_rows(session: Session, collection: str) -> list[list[str]]:
-    """The rows of a sheet with what is known of the files of ``collection``, the column names first."""
+    """A sheet of the current details of the files of ``collection``, column names first."""
     from localmed.ingest import governance
 
     with session.workspace() as workspace:
@@ -290,7 +284,7 @@ def sheet_rows(session: Session, collection: str) -> list[list[str]]:
 
 @dataclass(frozen=True, slots=True)
 class CollectionRow:
-    """A collection, what it holds and which groups may read it (none: everybody)."""
+    """A collection with its counts and the groups that may read it (none: everybody)."""
 
     collection: Collection
     documents: int
@@ -300,7 +294,7 @@ class CollectionRow:
 
 
 def collections(session: Session) -> list[CollectionRow]:
-    """The collections that the caller may read, first priority first."""
+    """The collections that the caller may read, by priority."""
     with session.workspace() as workspace:
         catalogue, terms = workspace.library.catalogue, workspace.library.graph.counts()
         counts, groups = catalogue.counts(), in_force(session.data).access
@@ -316,13 +310,13 @@ def collections(session: Session) -> list[CollectionRow]:
 
 
 def collection(session: Session, name: str) -> Collection:
-    """The collection ``name``; raise ``UnknownName`` if the caller knows none of that name."""
+    """The collection ``name``; raise ``UnknownName`` if the caller may not read it."""
     with session.workspace() as workspace:
         return workspace.library.catalogue.collection(name)
 
 
 def collection_names(session: Session) -> set[str]:
-    """The names of the collections that the caller may read; none where there is no library yet."""
+    """The names of the collections that the caller may read; empty without a library."""
     return set(session.collection_titles())
 
 
@@ -334,7 +328,7 @@ UNREAD = Message("generation.manifest_damaged")
 
 @dataclass(frozen=True, slots=True)
 class GenerationRow:
-    """A generation kept, and the change that made it; of one with a damaged manifest only the number is known."""
+    """A stored generation and the change that made it; with a damaged manifest only the number is known."""
 
     number: int
     served: bool
@@ -345,33 +339,30 @@ class GenerationRow:
 
 
 def generation_numbers(session: Session) -> list[int]:
-    """The numbers of the generations kept, newest last."""
+    """The numbers of the stored generations, newest last."""
     return generations.numbers(session.data)
 
 
 def generations_kept(session: Session) -> list[GenerationRow]:
-    """The generations kept, newest last; for librarians, since counts and reasons tell of every collection."""
+    """The stored generations, newest last; for librarians, because counts and reasons reveal every collection."""
     session.may_change()
     served = generations.served_number(session.data)
     kept: list[GenerationRow] = []
     for number in generations.numbers(session.data):
-        with suppress(UnknownName):  # pruned meanwhile
-            kept.append(_generation(session.data, number, served))
+        try:
+            known = generations.manifest_of(session.data, number)
+        except UnknownName:  # pruned meanwhile
+            continue
+        except Damaged:
+            kept.append(GenerationRow(number, number == served))
+            continue
+        shown = known.created, from_text(known.reason), known.documents, known.passages
+        kept.append(GenerationRow(number, number == served, *shown))
     return kept
 
 
-def _generation(data: Path, number: int, served: int) -> GenerationRow:
-    try:
-        known = generations.manifest_of(data, number)
-    except Damaged:
-        return GenerationRow(number, number == served)
-    return GenerationRow(
-        number, number == served, known.created, from_text(known.reason), known.documents, known.passages
-    )
-
-
 def changed_between(session: Session, before: int, after: int, most: int) -> list[Pair] | None:
-    """The documents that two generations have otherwise, the first ``most``; None where one is not kept any more."""
+    """The first ``most`` documents that differ between two generations; None where one is gone."""
     session.may_change()
     try:
         with generations.lease(session.data, before) as old, generations.lease(session.data, after) as new:
@@ -382,7 +373,7 @@ def changed_between(session: Session, before: int, after: int, most: int) -> lis
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """What going back from generation ``served`` to ``number`` takes back: the changes between them, newest first."""
+    """The changes, newest first, that a rollback from generation ``served`` to ``number`` undoes."""
 
     number: int
     served: int
@@ -392,7 +383,7 @@ class Undone:
 
 
 def undone_by_rollback(session: Session, number: int | None) -> Undone:
-    """What ``changes.rollback`` to generation ``number`` (None: the one before) would undo."""
+    """The changes that ``changes.rollback`` to generation ``number`` (None: the one before) would undo."""
     kept = {row.number: row for row in generations_kept(session)}
     served = next((row for row in kept.values() if row.served), None)
     if served is None:
@@ -406,13 +397,13 @@ def undone_by_rollback(session: Session, number: int | None) -> Undone:
     return Undone(chosen, served.number, undone, served.documents, kept[chosen].documents)
 
 
-def has_library(session: Session) -> None:
+def require_library(session: Session) -> None:
     """Raise ``NoLibrary`` if nothing has been imported."""
     generations.served_number(session.data)
 
 
 def built_with(session: Session) -> str:
-    """The encoder of the generation being served; "" if nothing has been imported."""
+    """The encoder of the generation in use; "" if nothing has been imported."""
     return generations.encoder(session.data)
 
 
@@ -420,7 +411,7 @@ def built_with(session: Session) -> str:
 
 
 def evidence_of(session: Session, prefix: str) -> Evidence:
-    """The passage whose id starts with ``prefix``, as evidence; raise ``NotAllowed`` where a reader's is stopped."""
+    """The passage whose id starts with ``prefix`` as evidence; raise ``NotAllowed`` if its collection is stopped."""
     with session.stopped_too() as workspace:
         stops.require_running(session, workspace.library.passage(prefix).collection)
     with session.workspace() as workspace:
@@ -428,16 +419,16 @@ def evidence_of(session: Session, prefix: str) -> Evidence:
 
 
 def documents_of(session: Session, ids: Iterable[str]) -> dict[str, Document]:
-    """Those of ``ids`` that are in the library, as they are stored."""
+    """The stored documents among ``ids``."""
     with session.workspace() as workspace:
         return workspace.library.catalogue.by_ids(set(ids))
 
 
 def first_documents(session: Session, language: str) -> tuple[list[Document], list[Document]]:
-    """What stands on the first page: documents tagged as the ward's own favourites, and the newest other editions.
+    """The documents on the first page: the ward's favourites, then the newest other editions in ``language``.
 
-    A tag ``favourite`` is for everybody, ``favourite:GROUP`` for a group. Editions are those of what guides the work,
-    in ``language``; their day must have come.
+    Favourites have the tag ``favourite`` (for everybody) or ``favourite:GROUP``. Editions are of guidelines and
+    hospital documents and dated by day, not in the future.
     """
     groups = session.caller.groups
     with session.answering() as workspace:
@@ -447,17 +438,13 @@ def first_documents(session: Session, language: str) -> tuple[list[Document], li
     tags = {FAVOURITE} | {f"{FAVOURITE}:{group.casefold()}" for group in groups or ()}
     starred = [one for one in stored if tags & {tag.casefold() for tag in one.tags}]
     dated = (one for one in stored if one.collection in guiding and one.language == language and one not in starred)
-    newest = sorted((one for one in dated if _has_come(one.edition, today)), key=attrgetter("edition"), reverse=True)
+    past = (one for one in dated if len(one.edition) == len(today) and one.edition <= today)
+    newest = sorted(past, key=attrgetter("edition"), reverse=True)
     return sorted(starred, key=lambda one: one.title)[:FAVOURITES], newest[:NEWEST]
 
 
-def _has_come(edition: str, today: str) -> bool:
-    """Whether an edition is told by its day, and that has come."""
-    return len(edition) == len(today) and edition <= today
-
-
 def places_in(session: Session, document: str, words: str) -> list[tuple[Passage, int, int]]:
-    """Where a document holds all of ``words``: its passages in order, each with the first of them, ``start:end``."""
+    """The passages of a document with all of ``words``, each with the ``start`` and ``end`` of the first match."""
     wanted = [re.compile(re.escape(word), re.IGNORECASE) for word in words.split()]
     with session.workspace() as workspace:
         passages = workspace.library.lexical.of_document(document)
@@ -471,7 +458,7 @@ def places_in(session: Session, document: str, words: str) -> list[tuple[Passage
 
 
 def first_passage(session: Session, document: str) -> Passage:
-    """What a document begins with; raise ``UnknownName`` for one that the caller does not know, else as above."""
+    """The first passage of a document; raise ``UnknownName`` if it has none, ``NotAllowed`` if it is stopped."""
     with session.stopped_too() as workspace:
         stops.require_running(session, workspace.library.catalogue.document(document).collection)
     with session.workspace() as workspace:
@@ -482,14 +469,14 @@ def first_passage(session: Session, document: str) -> Passage:
 
 
 def original_of(session: Session, evidence: Evidence) -> Path:
-    """The file of ``evidence`` as it was imported; raise ``UnknownName`` where the caller may see none of it."""
+    """The original file of ``evidence``; raise as ``require_shown`` does."""
     with session.workspace() as workspace:
         require_shown(workspace, evidence)
     return originals.whole(session.data, evidence.file_sha256)
 
 
 def require_shown(workspace: Workspace, evidence: Evidence) -> None:
-    """Raise ``UnknownName`` for an original of which the caller may see no document."""
+    """Raise ``UnknownName`` for an original none of whose documents the caller may see."""
     if not workspace.library.catalogue.shows_file(evidence.file_sha256):
         raise UnknownName("kept.no_source", sources=())
 
@@ -507,7 +494,7 @@ def draw_page(
 
 
 def kept_folder(data: Path) -> Path:
-    """Where answers are kept, made if it is not there."""
+    """The folder of kept answers, made if it is missing."""
     folder = data / KEPT
     folder.mkdir(exist_ok=True, mode=0o700)
     return folder
@@ -515,7 +502,7 @@ def kept_folder(data: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class EditedRow:
-    """A row by its number: its cells (file first, then the fields) as they were shown and as they are now."""
+    """A row by its number: its cells (file first, then the fields) as shown and as edited."""
 
     number: int
     shown: tuple[str, ...]
@@ -523,7 +510,7 @@ class EditedRow:
 
 
 def planned_edits(session: Session, collection: str, edited: Sequence[EditedRow]) -> PlannedSheet:
-    """What the ``edited`` rows of the table of ``collection`` would change; nothing may be while there are faults."""
+    """The changes of the ``edited`` rows of the table of ``collection``; apply none while there are faults."""
     from localmed.ingest.governance import Fault, Row
 
     session.may_change()

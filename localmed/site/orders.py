@@ -1,4 +1,4 @@
-"""Medical orders: their text, and the release of an explanation to a patient, by name and in the audit log."""
+"""Medical orders: their text, and the audited release of an explanation to a patient by a named person."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from localmed.people.history import Kept
     from localmed.site.session import Session
 
-LARGEST = 2**20  # bytes of an order: some 300 pages; of what is read of it the flow keeps four
+LARGEST = 2**20  # bytes of an order: some 300 pages, of which the flow reads four
 OTHER_SCRIPTS = 0.5  # of the letters: an order in a script that is neither Latin nor Chinese is not read
-LONGEST_NAME = 100  # characters of whoever releases an explanation
+LONGEST_NAME = 100  # characters of a releasing person's name
 
 
 def text_of(data: bytes) -> str:
-    """The order as text; raise ``InputError`` for what is none, is too long, or is in a script that is not read."""
+    """The order as text; raise ``InputError`` if it is not text, too long, or in an unsupported script."""
     if len(data) > LARGEST:
         raise LimitExceeded("explain.bytes", most=LARGEST >> 20)
     if data.startswith((b"%PDF", b"PK\x03\x04", b"\x89PNG", b"\xff\xd8\xff")):
@@ -37,7 +37,7 @@ def text_of(data: bytes) -> str:
 
 
 def _several_meanings(answer: Answer) -> UsageError | None:
-    """What keeps an order from a patient: abbreviations of several meanings, among which no patient is to choose."""
+    """The error for abbreviations with several meanings, which a patient must not have to choose from."""
     several = {
         one.written: None
         for part in answer.parts
@@ -48,19 +48,19 @@ def _several_meanings(answer: Answer) -> UsageError | None:
     return UsageError("explain.ambiguous", names=tuple(several)) if several else None
 
 
-def unclear(answer: Answer) -> Message | None:
-    """Why the order cannot be given to a patient, and what to do; None where it can."""
+def why_unclear(answer: Answer) -> Message | None:
+    """Why the order cannot be given to a patient, and what to do; None if it can."""
     error = _several_meanings(answer)
     return error.full_message if error else None
 
 
 def several_medicines(answer: Answer) -> bool:
-    """Whether a line names several medicines: somebody must look at it before a patient is given it."""
+    """Whether a line names several medicines, so that it must be checked before release."""
     return any(isinstance(part, LinePart) and part.medicines for part in answer.parts)
 
 
 def require_clear(answer: Answer, checked: bool) -> None:
-    """Raise ``UsageError`` for an order that cannot be given to a patient; ``checked``: its lines were looked at."""
+    """Raise ``UsageError`` for an order that cannot be given to a patient; ``checked``: its lines were checked."""
     if error := _several_meanings(answer):
         raise error
     if several_medicines(answer) and not checked:
@@ -68,7 +68,7 @@ def require_clear(answer: Answer, checked: bool) -> None:
 
 
 def release(session: Session, kept: Kept, name: str, checked: bool) -> Answer:
-    """The explanation as ``name`` releases it to a patient; the audit log says so, else it is not released."""
+    """The explanation with the name of the person who releases it; audited beforehand, else not released."""
     by = " ".join(name.split())
     if not by or len(by) > LONGEST_NAME or not by.isprintable():
         raise UsageError("explain.released_by_name", most=LONGEST_NAME)

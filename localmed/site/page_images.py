@@ -1,7 +1,7 @@
-"""Pages of sources as PNG, the cited characters marked, for whoever may read them; the last ones are kept in memory.
+"""Pages of sources as PNG with the cited characters marked; the last ones stay in memory.
 
-What an answer cites or shows first is drawn ahead, while it is being read; the rest when it is opened, which takes a
-tenth of a second (``ingest/draw.py``).
+The page that an answer cites first is drawn ahead; others when opened, which takes a tenth of a second
+(``ingest/draw.py``).
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import tempfile
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -30,8 +29,8 @@ _DRAWING: dict[tuple[object, ...], threading.Lock] = {}
 _LOCK = threading.Lock()
 
 
-def beside(answer: Answer, evidence: Evidence, span: Span) -> tuple[Box, ...]:
-    """What is marked in the document of ``evidence`` beside ``span``: the other marks of the section that it opens."""
+def other_marks(answer: Answer, evidence: Evidence, span: Span) -> tuple[Box, ...]:
+    """The other marks, besides ``span``, of the section that opens the document of ``evidence``."""
     known = answer.by_marker
     marks = [mark for mark in answer.marks_of(evidence.marker, *span) if mark[0] in known]
     own = evidence.passage.boxes(*span)
@@ -42,9 +41,9 @@ def beside(answer: Answer, evidence: Evidence, span: Span) -> tuple[Box, ...]:
 def page_image(
     session: Session, evidence: Evidence, page: int = 0, span: Span | None = None, others: tuple[Box, ...] = ()
 ) -> bytes:
-    """Page ``page`` (0: the one that is cited) of ``evidence`` with ``span`` of its passage marked, and ``others``.
+    """Page ``page`` (0: the cited one) of ``evidence`` as PNG, with ``span`` of its passage and ``others`` marked.
 
-    Raise ``UnknownName`` for a document that the session's user may not read, ``InputError`` for what cannot be drawn.
+    Raise ``UnknownName`` for a document that the user may not read, ``InputError`` for one that cannot be drawn.
     """
     with session.workspace() as workspace:
         require_shown(workspace, evidence)
@@ -53,7 +52,7 @@ def page_image(
     with _LOCK:
         drawing = _DRAWING.setdefault(key, threading.Lock())
     try:
-        with drawing:  # whoever asks for a page that is being drawn waits for it
+        with drawing:  # a second caller waits for the first
             image = _KEPT.get(key) or _drawn(session, evidence, page, span, others)
     finally:
         with _LOCK:
@@ -86,18 +85,18 @@ def _drawn(session: Session, evidence: Evidence, page: int, span: Span | None, o
 
 
 def draw_ahead(session: Session, answer: Answer) -> None:
-    """Draw, in a thread, the pages that ``answer`` cites first, or that its first section stands on."""
+    """Draw, in a thread, the pages that ``answer`` cites first or its first section is on."""
     known = answer.by_marker
     links = [(known[marker], (start, end)) for marker, start, end in answer.links[:AHEAD] if marker in known]
     tasks = [
-        (piece, span, beside(answer, piece, span))
+        (piece, span, other_marks(answer, piece, span))
         for piece, span in links
         if piece.passage.spans and answer.marks_of(piece.marker, *span)
     ]
-    threading.Thread(target=_draw_all, args=(session, tasks), name="pages", daemon=True).start()
 
+    def draw() -> None:
+        for evidence, span, others in tasks:
+            with suppress(LocalmedError, OSError):  # shown to the reader who opens the page
+                page_image(session, evidence, 0, span, others)
 
-def _draw_all(session: Session, tasks: Iterable[tuple[Evidence, Span, tuple[Box, ...]]]) -> None:
-    for evidence, span, others in tasks:
-        with suppress(LocalmedError, OSError):  # told to whoever opens it
-            page_image(session, evidence, 0, span, others)
+    threading.Thread(target=draw, name="pages", daemon=True).start()

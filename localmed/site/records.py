@@ -1,4 +1,4 @@
-"""A patient's record for a question: read, shown, corrected by whoever asks. Nothing of it is stored here."""
+"""A patient's record for a question: read, shown and corrected by the user. Nothing is stored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from localmed.ingest.records import read
 from localmed.ingest.records.text import values_in
 
 __all__ = ["CORRECTED", "corrected", "read"]
-CORRECTED = 300  # entries of a corrected record, each on a line of its own
+CORRECTED = 300  # entries of a corrected record
 OLDEST = 125  # years
 LISTS = {"problems": EntryKind.PROBLEM, "medications": EntryKind.MEDICINE, "allergies": EntryKind.ALLERGY}
 QUOTED = (EntryKind.NAMED, EntryKind.UNREAD)
@@ -23,10 +23,11 @@ CODES = {EntryKind.SEX: ("female", "male"), EntryKind.PREGNANCY: ("yes", "no")}
 def corrected(
     entries: Sequence[RecordEntry], language: str = "en", as_of: str = "", none_of: Collection[str] = ()
 ) -> PatientRecord:
-    """The record that consists of ``entries``, as whoever asks confirmed or wrote them.
+    """The record of ``entries`` that the user confirmed or wrote.
 
-    A result whose value cannot be read is quoted only. Of the prose a model is shown what is quoted: what was corrected
-    stands in the rest as it was. Raise ``UsageError`` for an age that is none and for too many entries.
+    A result without a readable value is only quoted. Of the record's prose a model sees only the quoted entries,
+    because the rest is uncorrected. Raise ``UsageError`` for an invalid age, sex or pregnancy, and for too many
+    entries.
     """
     if len(entries) > CORRECTED:
         raise UsageError("record.entries", most=CORRECTED)
@@ -56,7 +57,7 @@ def _texts(entries: Sequence[RecordEntry], kind: EntryKind) -> Iterator[str]:
 
 
 def _with_results(entries: Sequence[RecordEntry]) -> tuple[list[RecordEntry], tuple[Measured, ...]]:
-    """The entries, of which a result without a value is only named; and the values, of a measure the last."""
+    """The entries, with unreadable results marked as such; and the last value of each measure."""
     sure: list[RecordEntry] = []
     values: dict[str, Measured] = {}
     for entry in entries:

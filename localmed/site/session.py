@@ -1,21 +1,18 @@
-"""One a caller: who asks (user, groups, role, language) and what they may do. Runs workflows, is audited as that user.
+"""A caller's session: user, groups, role and language. It runs workflows and changes, audited as that user.
 
-Every workflow runs the same way: is it allowed, what is it given, drive the flow, note that it ran (never what was
-asked). An answer is not handed over that rests on a document which was withdrawn, or hidden from the caller, while it
-was made: the workflow runs again. What changes the library, the access to it or the models goes through ``change``,
-which checks the role and notes the intent before and the outcome after (``site/changes.py``).
+Every workflow is checked against the stops, driven, and noted in the audit log without its question. If evidence is
+withdrawn or hidden from the caller during a run, the workflow runs again. Sections shown before their answer is
+complete are passed on only while they are in force, and an answer cut off after that is noted.
 
-Sections that are seen before their answer is whole are passed on only while they are in force and open to the reader,
-and an answer that is cut off after that was seen in part: the audit log must have it.
-
-A withdrawal, a stop, the access to a collection and the rights of an account are changed by one transaction with their
-row of the journal (``changing``): either both are there or neither is.
+A change of the library, access or models goes through ``change``: it checks the role and notes intent and outcome
+(``site/changes.py``). A change of what is in force (withdrawals, stops, access, rights) goes through ``changing``: the
+change and its row of the journal are one transaction.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -54,59 +51,54 @@ if TYPE_CHECKING:
     from localmed.workflows.explain import ExplainInput
 
 
-DOCUMENTS, DOCUMENT_CHARACTERS = 20, 12  # cited ones that the audit log names, and of each one's id: 48 bits
-CUT_OFF = "cut off"  # the outcome of an answer of which sections were seen and no more came
+DOCUMENTS, DOCUMENT_CHARACTERS = 20, 12  # cited documents named in the audit log; hexadecimal digits of each id
+CUT_OFF = "cut off"  # outcome in the audit log: sections were seen, no answer followed
 
 
-def subject_of(answer: Answer, answer_id: str) -> str:
-    """What the audit log says of an answer: its length and badge, the id that it is kept by, the documents it cites."""
+def audit_subject(answer: Answer, answer_id: str) -> str:
+    """The audit log's line on an answer: number of statements, badge, stored id, first cited documents."""
     badge = answer.verification.badge
-    return _subject(len(answer.statements), f", badge {badge}" if badge is not Badge.NONE else "", answer_id,
-                    answer.evidence)  # fmt: skip
-
-
-def _subject(count: int, badge: str, answer_id: str, evidence: Iterable[Evidence]) -> str:
-    documents = dict.fromkeys(piece.passage.document_id[:DOCUMENT_CHARACTERS] for piece in evidence)
-    sources = " ".join(("documents", *list(documents)[:DOCUMENTS])) if documents else ""
-    return "; ".join(filter(None, (f"{count} statements{badge}", f"answer {answer_id}" if answer_id else "", sources)))
+    documents = dict.fromkeys(piece.passage.document_id[:DOCUMENT_CHARACTERS] for piece in answer.evidence)
+    parts = (
+        f"{len(answer.statements)} statements" + (f", badge {badge}" if badge is not Badge.NONE else ""),
+        f"answer {answer_id}" if answer_id else "",
+        " ".join(("documents", *list(documents)[:DOCUMENTS])) if documents else "",
+    )
+    return "; ".join(filter(None, parts))
 
 
 @dataclass(slots=True)
-class Early:
-    """What the reader of one answer has seen of it so far: its sections, while a model reads them."""
+class EarlySections:
+    """The sections that a reader has already seen while the answer above them is being written."""
 
     hooks: Hooks
     seen: Answer | None = None
 
-    def watched(self, holds: Callable[[Sequence[Evidence]], bool]) -> Hooks:
-        """The caller's hooks; sections are passed on only if what they cite ``holds``."""
+    def watch(self, is_valid: Callable[[Sequence[Evidence]], bool]) -> Hooks:
+        """The caller's hooks, which receive sections only while their evidence ``is_valid``."""
         if self.hooks.sections is SILENT.sections:
             return self.hooks
 
         def sections(answer: Answer) -> None:
-            if holds(answer.evidence):
+            if is_valid(answer.evidence):
                 self.seen = answer
                 self.hooks.sections(answer)
 
         return replace(self.hooks, sections=sections)
 
     def take_back(self) -> None:
-        """What was seen rests on something that is not in force any more."""
+        """Empty the sections on the reader's screen, because their evidence is no longer in force."""
         if self.seen:
             self.hooks.sections(replace(self.seen, evidence=(), receipts=None))
 
-    def subject(self) -> str:
-        """What the audit log says of it; "" where nothing was seen."""
-        return _subject(0, "", self.hooks.answer_id, self.seen.evidence) if self.seen else ""
 
-
-NOTHING_THERE = message("workflow.no_tier")  # not so of what is stopped
-RUNS = 3  # of a workflow while what it rests on is withdrawn again and again
+NOTHING_THERE = message("workflow.no_tier")  # untrue where a collection is stopped
+RUNS = 3  # of a workflow whose evidence is withdrawn during each
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks. ``groups`` are those whose collections may be read; None: every collection."""
+    """A user. ``groups`` are those whose collections the user may read; None: every collection."""
 
     user: str
     groups: Groups
@@ -116,7 +108,7 @@ class Caller:
 
 @dataclass(slots=True)
 class Outcome:
-    """How a change ended, for the audit log; set by the change itself."""
+    """How a change ended, for the audit log; the change sets it."""
 
     subject: str
     outcome: str = "done"
@@ -124,48 +116,39 @@ class Outcome:
 
 
 def for_reader(settings: Settings, granted: Sequence[str], chosen: Sequence[str]) -> Settings:
-    """``settings`` with the groups that the site has ``granted``, as they and those ``chosen`` narrow them."""
+    """``settings`` for a reader of the ``granted`` groups, narrowed by the settings' own groups and ``chosen``."""
     groups = narrowed(groups_of(granted, settings.data), settings.reader.groups, chosen)
     return replace(settings, reader=replace(settings.reader, groups=tuple(sorted(groups or ()))))
 
 
 def local_caller(settings: Settings, language: str = "en") -> Caller:
-    """Whoever runs a command: the account of the operating system, the groups of the settings or of its rights."""
+    """The caller of a command: the operating system's account, with the groups of the settings or its file rights."""
     groups = groups_of(settings.reader.groups, settings.data)
     return Caller(actor(), groups, SessionRole.ADMIN if groups is None else SessionRole.READER, language)
 
 
 def caller_of(account: Account, language: str) -> Caller:
-    """Whoever signed in as ``account``."""
+    """The caller who signed in as ``account``."""
     return Caller(account.user, None if account.reads_all else frozenset(account.groups), account.role, language)
 
 
-def typed(text: str) -> str:
-    """``text`` as somebody typed it, without who a patient is: a name that no document has makes a question abstain."""
+def clean_question(text: str) -> str:
+    """``text`` without a patient's identifiers, because a name that no document has makes a question abstain."""
     return unnamed(clean(text))
 
 
 class Session:
-    """What one caller may ask and change at a site. Several threads may use one."""
+    """The questions and changes of one caller at a site. Thread-safe."""
 
     def __init__(self, site: Site, caller: Caller, day: Callable[[], str] | None = None) -> None:
-        """``day`` tells the date of what is asked (ISO), if it is not the site's."""
+        """``day`` returns the date of a question (ISO); default: the site's."""
         self.site, self.caller, self.day = site, caller, day or site.day
-        self.unaudited: list[Message] = []  # what was done and is not in the audit log, for whoever shows it
-
-    @property
-    def settings(self) -> Settings:
-        """The site's settings."""
-        return self.site.settings
-
-    @property
-    def data(self) -> Path:
-        """The data folder."""
-        return self.site.data
+        self.settings, self.data = site.settings, site.data
+        self.unaudited: list[Message] = []  # changes that the audit log lacks, to be shown to the caller
 
     @property
     def encoder(self) -> Embedder:
-        """The encoder, for work that waits for everybody else."""
+        """The encoder with low priority, for long work."""
         return self.site.patient_encoder
 
     def restricted(self) -> frozenset[str]:
@@ -173,25 +156,25 @@ class Session:
         return hidden_from(self.caller.groups, self.data)
 
     def hidden(self) -> frozenset[str]:
-        """The collections of which the caller is shown nothing: restricted ones, for readers also what is stopped."""
+        """The collections whose content is not shown to the caller: restricted ones, for readers also stopped ones."""
         if self.may(Right.LIBRARY) or self.may(Right.SAFETY):
             return self.restricted()
         return self.restricted() | stops.stopped(self.data, stops.COLLECTION)
 
     def workspace(self) -> AbstractContextManager[Workspace]:
-        """The generation being served now, as the caller may read it, leased for the length of the block."""
+        """The generation in use, as the caller may read it, leased for the length of the block."""
         return self.site.workspace(self.hidden(), self.day())
 
     def answering(self) -> AbstractContextManager[Workspace]:
-        """As ``workspace``, without the collections that a safety officer has stopped."""
+        """As ``workspace``, without stopped collections."""
         return self.site.workspace(self.hidden() | stops.stopped(self.data, stops.COLLECTION), self.day())
 
     def stopped_too(self) -> AbstractContextManager[Workspace]:
-        """As ``workspace``, with the stopped collections that the caller's groups may read: to say that they are."""
+        """As ``workspace``, with the stopped collections that the caller's groups may read."""
         return self.site.workspace(self.restricted(), self.day())
 
     def collection_titles(self) -> dict[str, str]:
-        """The titles of the collections that the caller may read, stopped ones too, by name; none without a library."""
+        """The titles by name of all collections that the caller may read, stopped ones too; empty without a library."""
         with suppress(NoLibrary), self.stopped_too() as workspace:
             return {collection.name: collection.title for collection in workspace.library.catalogue.collections()}
         return {}
@@ -211,10 +194,10 @@ class Session:
     ) -> Answer:
         """The sections for ``question`` in the collections of ``preset`` (default: the settings'), and an answer.
 
-        ``earlier`` are the questions before it. With ``check`` the answer's claims are held against further studies
-        (M-Eval); ``thorough``: every role of MAIRAG takes part (``workflows.thorough``). ``left_out`` names readings
-        that are not searched for. Raise ``UnknownName`` for a preset or collection not known, ``UsageError`` for
-        ``check`` and ``thorough`` together.
+        ``earlier`` are the questions before it. ``check`` verifies the answer's claims against further studies
+        (M-Eval); ``thorough`` uses every role of MAIRAG (``workflows.thorough``); both together raise ``UsageError``.
+        ``left_out`` names readings that are not searched for. Raise ``UnknownName`` for an unknown preset or
+        collection.
         """
         if check and thorough:
             raise UsageError("workflow.check_or_thorough")
@@ -223,14 +206,14 @@ class Session:
 
         def arguments(workspace: Workspace) -> tuple[Any, ...]:
             plan, provenance = workspace.plan(filters, preset), workspace.provenance(judged=check)
-            before, names = tuple(map(typed, earlier)), tuple(map(clean, left_out))
-            basis = (typed(question), filters, plan, provenance, before, names)
+            before, names = tuple(map(clean_question, earlier)), tuple(map(clean, left_out))
+            basis = (clean_question(question), filters, plan, provenance, before, names)
             return (*basis, workspace.bounds()) if check else basis
 
         return self._run("ask_and_verify" if check else "thorough" if thorough else "ask", arguments, hooks)
 
     def verify(self, task: VerifyInput, hooks: Hooks = SILENT) -> Answer:
-        """Hold an answer from anywhere against the library: its citations, then its claims (M-Eval)."""
+        """Check an answer written elsewhere: its citations, then its claims (M-Eval)."""
         filters = SearchFilter()
         return self._run(
             "verify",
@@ -241,9 +224,9 @@ class Session:
     def plan_sources(
         self, question: str, filters: SearchFilter, strategy: str = "prompting", hooks: Hooks = SILENT
     ) -> Answer:
-        """Answer ``question`` from a source plan made by ``strategy`` (see ``workflows.strategies``).
+        """Answer ``question`` from a source plan made by ``strategy`` (``workflows.strategies``).
 
-        Raise ``UnknownName`` for a strategy or collection not known.
+        Raise ``UnknownName`` for an unknown strategy or collection.
         """
         from localmed.workflows.strategies import STRATEGIES
 
@@ -251,7 +234,7 @@ class Session:
             raise UnknownName("workflow.strategy", strategies=tuple(STRATEGIES), name=strategy)
 
         def arguments(it: Workspace) -> tuple[Any, ...]:
-            return typed(question), filters, it.plan(filters), it.sources(filters), strategy, it.provenance()
+            return clean_question(question), filters, it.plan(filters), it.sources(filters), strategy, it.provenance()
 
         return self._run("plan", arguments, hooks)
 
@@ -275,16 +258,16 @@ class Session:
         """Answer a clinical question about the patient of ``record`` from the tiers of HERD (preset ``ebm``)."""
 
         def arguments(it: Workspace) -> tuple[Any, ...]:
-            return typed(question), filters, it.plan(filters, "ebm"), it.provenance(), record, is_pico
+            return clean_question(question), filters, it.plan(filters, "ebm"), it.provenance(), record, is_pico
 
         return self._run("ebm", arguments, hooks)
 
     def departments(self, complaint: str, hooks: Hooks = SILENT) -> Answer:
-        """Where to go with ``complaint`` (in a patient's own words), by the guide: the collections of kind local."""
+        """The department for ``complaint``, a patient's own words, from the guide: collections of kind local."""
 
         def arguments(it: Workspace) -> tuple[Any, ...]:
             filters = SearchFilter(it.of_kinds((Kind.LOCAL,)))
-            return typed(complaint), filters, replace(it.plan(filters), audience="patient"), it.provenance()
+            return clean_question(complaint), filters, replace(it.plan(filters), audience="patient"), it.provenance()
 
         return self._run("departments", arguments, hooks)
 
@@ -296,11 +279,11 @@ class Session:
         left_out: Sequence[str] = (),
         hooks: Hooks = SILENT,
     ) -> Answer:
-        """The ``sections`` that speak of ``question``, at most so many; no model writes or judges."""
+        """At most ``sections`` sections about ``question``; no model writes or judges."""
         names = tuple(map(clean, left_out))
 
         def arguments(it: Workspace) -> tuple[Any, ...]:
-            return typed(question), filters, it.plan(filters, ""), it.provenance(), sections, names
+            return clean_question(question), filters, it.plan(filters, ""), it.provenance(), sections, names
 
         return self._run("search", arguments, hooks)
 
@@ -312,58 +295,60 @@ class Session:
         sections: int,
         reranked: bool = True,
     ) -> Finding:
-        """See ``Workspace.find``; for measuring: what was found, before anything of it is shown or noted."""
+        """See ``Workspace.find``; for measurements: the finding is not screened, shown or audited."""
         with self.answering() as workspace:
-            return workspace.find(typed(question), filters, limit, sections, reranked=reranked)
+            return workspace.find(clean_question(question), filters, limit, sections, reranked=reranked)
 
     def concept(self, term: str, question: str = "", by_meaning: bool = False) -> Card:
-        """See ``Workspace.concept``; raise ``UsageError`` with the site's message for somebody in danger."""
+        """See ``Workspace.concept``; raise ``UsageError`` with the site's safety message for a person in danger."""
         with self.answering() as workspace:
             workspace.screen(f"{term}\n{question}".strip())
             return workspace.concept(term, question, by_meaning)
 
     def kept_evidence(self, answer: Path, marker: str) -> tuple[Evidence, bool]:
-        """The source as the answer in a file cited it, with its status now; and whether the library lacks its text."""
+        """A source of the answer in a file, with its current status; and whether the library lacks its text."""
         from localmed.library.graph import with_prefix
 
         evidence = kept_source(answer, marker, self.hidden())
         with suppress(NoLibrary), self.workspace() as workspace:
             library = workspace.library
-            known, passage = kept_standing(evidence, library), evidence.passage.id
+            known, passage = with_current_status(evidence, library), evidence.passage.id
             return known, not (library.passages([passage]) or with_prefix(library.graph, passage))
         return evidence, True
 
     def standing(self, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
-        """``evidence`` of a kept answer, as it was cited, with its documents' status now (``kept_standing``)."""
+        """The ``evidence`` of a kept answer with the current status of its documents."""
         with suppress(NoLibrary), self.workspace() as workspace:
-            return tuple(kept_standing(piece, workspace.library) for piece in evidence)
+            return tuple(with_current_status(piece, workspace.library) for piece in evidence)
         return tuple(evidence)
 
     def replay(self, text: str) -> tuple[Answer, bool]:
-        """See ``workflows.recording.replay``; raise ``UsageError`` for what rests on a collection that is hidden."""
+        """See ``workflows.recording.replay``; raise ``UsageError`` for a recording that cites a hidden collection."""
         from localmed.workflows.recording import recorded, replay
 
         if self.hidden():
             with self.workspace() as workspace:
-                if rests_on_hidden(recorded(text), workspace.library):
+                if cites_hidden(recorded(text), workspace.library):
                     raise UsageError("replay.hidden")
         return replay(text)
 
-    def tried(self, question: str, workspace: Workspace, preset: str | None = None, *, written: bool = True) -> Answer:
-        """What ``ask`` answers ``question`` from ``workspace``, for a look at it: noted nowhere, not allowed or not.
+    def try_question(
+        self, question: str, workspace: Workspace, preset: str | None = None, *, written: bool = True
+    ) -> Answer:
+        """Answer ``question`` from ``workspace`` as ``ask`` does, without audit entry or check of rights.
 
-        Not ``written``: the sections alone, whatever chat model serves. Raise ``ModelError`` where the encoder does not
-        answer: what words alone find says nothing of what is served.
+        Without ``written`` only the sections are made. Raise ``ModelError`` where the encoder does not respond, because
+        a search by words alone would not represent the service.
         """
         filters = SearchFilter()
         plan = workspace.plan(filters, preset)
         plan = plan if written else replace(plan, chat=frozenset())
-        values = (typed(question), filters, plan, workspace.provenance(), ())
+        values = (clean_question(question), filters, plan, workspace.provenance(), ())
         hooks = replace(SILENT, models_until=monotonic() + self.settings.chat.question_seconds)
         return Driver(workspace.services(hooks, by_words_too=False), hooks).run(flow_named("ask")(*values))
 
     def allow(self, workflow: str) -> None:
-        """Raise ``UsageError`` if the site has switched ``workflow`` off."""
+        """Raise ``NotAllowed`` where the settings or a safety officer have switched ``workflow`` off."""
         if workflow in self.settings.workflows.off:
             raise NotAllowed("workflow.off", workflow=message(f"workflow_name.{workflow}"))
         for stop in stops.stops(self.data):
@@ -371,52 +356,46 @@ class Session:
                 raise NotAllowed("workflow.stopped", workflow=message(f"workflow_name.{workflow}"), reason=stop.reason)
 
     def _run(self, workflow: str, arguments: Callable[[Workspace], tuple[Any, ...]], hooks: Hooks) -> Answer:
-        """Drive the flow called ``workflow`` to its answer."""
         self.allow(workflow)
         hooks = replace(hooks, models_until=monotonic() + self.settings.chat.question_seconds)
-        early = Early(hooks)
+        early = EarlySections(hooks)
         try:
-            answer = self._driven(workflow, arguments, early)
+            answer = self._drive(workflow, arguments, early)
         except BaseException:
-            if seen := early.subject():
-                self.note(workflow, seen, CUT_OFF)
+            if early.seen:
+                self.note(workflow, audit_subject(replace(early.seen, statements=()), hooks.answer_id), CUT_OFF)
             raise
         ended = AnswerStatus.ABSTAINED if answer.found_nothing else answer.status
-        self.note(answer.workflow, subject_of(answer, hooks.answer_id), ended.value, answer=answer)
-        stopped = tuple(self._not_searched(answer))
+        self.note(answer.workflow, audit_subject(answer, hooks.answer_id), ended.value, answer=answer)
+        lacking = answer.found_nothing or (answer.receipts and answer.receipts.absent)
+        stopped = stops.collection_messages(self, "workflow.not_searched").values() if lacking else ()
         own = (note for note in answer.notes if not stopped or note != NOTHING_THERE)
         return replace(answer, notes=(*own, *stopped, *self.remarks()))
 
-    def _not_searched(self, answer: Answer) -> Iterator[Message]:
-        """That a collection is stopped and was not searched, where it may hold what ``answer`` lacks."""
-        if answer.found_nothing or (answer.receipts and answer.receipts.absent):
-            yield from stops.of_collections(self, "workflow.not_searched").values()
-
     def remarks(self) -> list[Message]:
-        """What was done and is not in the audit log, told once."""
+        """Messages about entries missing from the audit log, each returned once."""
         remarks: list[Message] = []
         with suppress(IndexError):
-            while True:  # one after another: what another thread adds meanwhile is told too, or left
+            while True:  # pops one by one: another thread may append meanwhile
                 remarks.append(self.unaudited.pop(0))
         return remarks
 
-    def _driven(self, workflow: str, arguments: Callable[[Workspace], tuple[Any, ...]], early: Early) -> Answer:
-        """The answer, once it rests on nothing that was withdrawn or hidden while it was made."""
+    def _drive(self, workflow: str, arguments: Callable[[Workspace], tuple[Any, ...]], early: EarlySections) -> Answer:
+        """Run the flow until no evidence of its answer was withdrawn or hidden meanwhile, at most ``RUNS`` times."""
         recorder = early.hooks.recorder
         for _ in range(RUNS):
             with following(early.hooks), self.answering() as workspace:
-                hooks = early.watched(partial(self._hold, workspace))
-                values = arguments(workspace)
+                is_valid = partial(self._is_valid, workspace)
+                hooks, values = early.watch(is_valid), arguments(workspace)
                 if recorder:
                     recorder.begin(workflow, values)
                 answer = Driver(workspace.services(hooks), hooks).run(flow_named(workflow)(*values))
-                if self._hold(workspace, answer.evidence):
+                if is_valid(answer.evidence):
                     return answer
                 early.take_back()
         raise Busy("library.changing")
 
-    def _hold(self, workspace: Workspace, evidence: Sequence[Evidence]) -> bool:
-        """Whether nothing of ``evidence`` was withdrawn or hidden from the caller since it was cited."""
+    def _is_valid(self, workspace: Workspace, evidence: Sequence[Evidence]) -> bool:
         withdrawn, hidden = workspace.withdrawn(), self.hidden() | stops.stopped(self.data, stops.COLLECTION)
         cited = [source.passage for source in evidence if source.status is not Status.WITHDRAWN]
         return not any(passage.document_id in withdrawn or passage.collection in hidden for passage in cited)
@@ -428,7 +407,7 @@ class Session:
         return right in RIGHTS[self.caller.role]
 
     def require(self, right: Right) -> None:
-        """Raise ``UsageError`` for a caller without ``right``, or who does not see the whole library."""
+        """Raise ``NotAllowed`` for a caller who lacks ``right`` or does not see the whole library."""
         if self.caller.groups is not None:
             if groups_of((), self.data) is not None:
                 raise NotAllowed("access.not_writable", folder=str(self.data))
@@ -437,15 +416,15 @@ class Session:
             raise NotAllowed("session.role", role=Message(f"session.right.{right}"))
 
     def may_change(self) -> None:
-        """Raise ``UsageError`` for a caller who may not change the library."""
+        """Raise ``NotAllowed`` for a caller who may not change the library."""
         self.require(Right.LIBRARY)
 
     @contextmanager
     def change(self, action: str, subject: str) -> Iterator[Outcome]:
-        """A change that the block makes: noted before it begins and when it has ended, however it ends.
+        """Audit a change that the block makes: its intent before, its outcome after.
 
-        An intent without an outcome in the audit log is a change that was cut off: it may have taken effect. A change
-        whose intent cannot be entered is not begun; where its outcome cannot, ``unaudited`` says so.
+        Nothing is begun if the intent cannot be entered. An intent without outcome marks a change that was cut off and
+        may have taken effect. An outcome that cannot be entered is reported in ``unaudited``.
         """
         self.require(NEEDS.get(action.partition(" ")[0], Right.LIBRARY))
         intent = self.note_before(action, subject, BEGUN)
@@ -462,9 +441,9 @@ class Session:
     def changing(
         self, action: str, subject: str, outcome: str = "in force", before: InForce | None = None
     ) -> Iterator[tuple[Changing, Entry]]:
-        """A change of what is in force, and the entry to note it by: one transaction (``in_force.changing``).
+        """A change of what is in force and its audit entry, in one transaction (``in_force.changing``).
 
-        Raise ``LocalmedError`` where the journal cannot be written: nothing is changed then.
+        Raise ``LocalmedError``, with nothing changed, where the journal cannot be written.
         """
         self.require(NEEDS.get(action.partition(" ")[0], Right.LIBRARY))
         try:
@@ -476,7 +455,7 @@ class Session:
             raise
 
     def note_before(self, action: str, subject: str, outcome: str) -> Entry:
-        """One line in the audit log before something takes effect; raise ``LocalmedError`` where it cannot be made."""
+        """Enter a line in the audit log before something takes effect; raise ``LocalmedError`` where that fails."""
         with Audit(self.data) as audit:
             return audit.add(entry_of(action, subject, outcome, user=self.caller.user))
 
@@ -489,7 +468,7 @@ class Session:
         answer: Answer | None = None,
         intent: Entry | None = None,
     ) -> None:
-        """One line in the audit log, as the caller, of what was done; ``unaudited`` says where it cannot be made."""
+        """Enter a line in the audit log as the caller; ``unaudited`` reports a failure."""
         served = f"{generation:04d}" if generation else ""
         entry = entry_of(action, subject, outcome, served, answer, self.caller.user, intent)
         if missed := enter(self.data, entry):
@@ -498,31 +477,34 @@ class Session:
 
 # --- the sources of an answer that was kept ---------------------------------------------------------------------------
 
-# Shown from the answer itself, after its generation and its document are gone. What a reader may not read is decided by
-# the catalogue, not by what the file says of itself: it may have been altered. A kept answer (``kept/``), the output of
-# ``--json`` and a recording hold the text, file, page and boxes of everything they cite. The original that a page is
-# drawn from stays as long as an answer under ``kept/`` names it (``library/originals.py``); of another file it may have
-# been pruned.
+# A kept answer (``kept/``), the output of ``--json`` and a recording contain text, file, page and boxes of all their
+# sources, so a source can be shown after its document is gone. Access is decided by the catalogue, because the file may
+# have been altered. The original of a page is kept while an answer under ``kept/`` names it (``library/originals.py``).
 
 
-def kept_source(file: Path, marker: str, hidden: frozenset[str] = frozenset()) -> Evidence:
-    """The evidence called ``marker`` in the answer in ``file``; raise ``InputError`` for what is no answer of ours.
+def kept_source(file: Path, marker: str, hidden: frozenset[str]) -> Evidence:
+    """The evidence ``marker`` of the answer in ``file``, unless its collection is ``hidden``.
 
-    Of the collections ``hidden`` nothing is shown.
+    Raise ``InputError`` for a file without an answer, ``Damaged`` for an altered one.
     """
-    visible = {
-        name: evidence for name, evidence in _kept_evidence(file).items() if evidence.passage.collection not in hidden
-    }
+    try:
+        values = json.loads(contents(file, LARGEST))
+        answer = answer_of(values["answer"] if "workflow" in values and "steps" in values else values)
+    except AlteredAnswer:
+        raise Damaged("kept.altered", name=file.name) from None
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        raise InputError("kept.none", name=file.name, format=FORMAT) from None
+    visible = {name: one for name, one in answer.by_marker.items() if one.passage.collection not in hidden}
     if marker not in visible:
         raise UnknownName("kept.no_source", sources=tuple(visible))
     return visible[marker]
 
 
-def kept_standing(evidence: Evidence, library: Library) -> Evidence:
-    """``evidence`` with its text as it was cited, and with the status and the overdue review of its document now.
+def with_current_status(evidence: Evidence, library: Library) -> Evidence:
+    """``evidence`` as cited, with the current status and overdue review of its document.
 
-    Of a document that is gone the withdrawals are still asked; else what was known when it was cited stays. Raise
-    ``UnknownName`` for one that is hidden from the reader, whatever the answer says of its collection.
+    For a removed document the withdrawals still apply; otherwise the status at citation stays. Raise ``UnknownName``
+    where the catalogue hides the document, whatever collection the evidence claims.
     """
     document = evidence.passage.document_id
     if library.catalogue.hides(document):
@@ -533,23 +515,12 @@ def kept_standing(evidence: Evidence, library: Library) -> Evidence:
     return replace(evidence, status=status, overdue=overdue)
 
 
-def rests_on_hidden(values: object, library: Library) -> bool:
+def cites_hidden(values: object, library: Library) -> bool:
     """Whether a recording names a document or a collection that is hidden from the reader of ``library``."""
     if isinstance(values, list):
-        return any(rests_on_hidden(value, library) for value in values)
+        return any(cites_hidden(value, library) for value in values)
     if not isinstance(values, dict):
         return False
     if values.get("collection") in library.hidden or library.catalogue.hides(str(values.get("document_id", ""))):
         return True
-    return any(rests_on_hidden(value, library) for value in values.values())
-
-
-def _kept_evidence(file: Path) -> dict[str, Evidence]:
-    try:
-        values = json.loads(contents(file, LARGEST))
-        answer = answer_of(values["answer"] if "workflow" in values and "steps" in values else values)
-    except AlteredAnswer:
-        raise Damaged("kept.altered", name=file.name) from None
-    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
-        raise InputError("kept.none", name=file.name, format=FORMAT) from None
-    return answer.by_marker
+    return any(cites_hidden(value, library) for value in values.values())

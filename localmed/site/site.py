@@ -1,12 +1,10 @@
-"""One a process: settings, models, registry and a pool of open libraries. The only place that chooses implementations.
+"""A process's settings, models, registry and pool of open libraries. Only this module chooses implementations.
 
-Everything heavy is made when first needed, so that a command pays for what it uses: a Chinese question never loads the
-encoder, a listing never loads an index. Several threads may use a site: each model is made once and, unless a host owns
-it, works for one thread at a time, as does an open library.
+Models and indexes load at first use, so that a command pays only for what it uses. A site is thread-safe: each model is
+made once and, unless a host owns it, works for one thread at a time, as does an open library.
 
-Models are chosen anew when the registry's record changes, whoever changed it, and when a model host comes, goes, is
-lost or answers again. A question that is being answered keeps the models that it began with; they are closed when the
-last such question has ended.
+Models are chosen again when the registry's record changes, and when a model host starts, ends or becomes responsive. A
+question keeps the models that it began with; they are closed after the last such question.
 """
 
 from __future__ import annotations
@@ -49,14 +47,14 @@ if TYPE_CHECKING:
     from localmed.models.llama.adapter import LlamaChat
 
 Item = TypeVar("Item")
-MOST_IDLE = 32  # open libraries: as many as threads ask at once, for two groups of readers
-Answering = tuple[int, frozenset[str], int]  # choice of models, which are stopped, when the generation was mended
-Key = tuple[Answering, Path, frozenset[str]]  # with which generation, and the collections hidden
-Stamp = tuple[tuple[int, int] | None, ...]  # of the files on which it depends what serves
+MOST_IDLE = 32  # open libraries: as many as concurrent threads, for two groups of readers
+Answering = tuple[int, frozenset[str], int]  # choice of models, stopped models, time of the generation's last repair
+Key = tuple[Answering, Path, frozenset[str]]  # ..., generation, hidden collections
+Stamp = tuple[tuple[int, int] | None, ...]  # of the files that decide which models serve
 
 
 class Made:
-    """What was made for one choice of models, each thing once; closed when the last who uses it has gone."""
+    """The models made for one choice, each once; closed when their last user has finished."""
 
     _numbers = count()
 
@@ -67,7 +65,7 @@ class Made:
         self._users, self._retired, self._closed = 0, False, False
 
     def once(self, name: str, make: Callable[[], Item]) -> Item:
-        """What ``make`` makes, the same for every thread; raise ``ModelError`` once it was closed."""
+        """The item ``name``, made by the first thread that needs it; raise ``ModelError`` once closed."""
         if name not in self._by_name:
             with self._making:
                 if self._closed:
@@ -79,12 +77,12 @@ class Made:
 
     @property
     def lost(self) -> bool:
-        """Whether the model host that it uses has ended or has other models now, or one that was busy answers."""
+        """Whether its model host has ended, has other models now, or was busy and responds again."""
         return any(isinstance(item, Hosted) and item.lost for item in list(self._by_name.values()))
 
     @contextmanager
     def used(self) -> Iterator[None]:
-        """It is not closed within the block."""
+        """Keep it open within the block."""
         with self._lock:
             self._users += 1
         try:
@@ -95,7 +93,7 @@ class Made:
             self._close_unused()
 
     def retire(self) -> None:
-        """Nobody begins to use it any more."""
+        """Close it as soon as nobody uses it."""
         self._retired = True
         self._close_unused()
 
@@ -110,7 +108,7 @@ class Made:
 
 
 class Models:
-    """The models that serve one data folder, each made when it is first needed."""
+    """The models that serve one data folder, each made at first use."""
 
     def __init__(
         self,
@@ -135,19 +133,19 @@ class Models:
 
     @property
     def encoder(self) -> Embedder:
-        """The encoder that was chosen; its weights load at the first use."""
+        """The chosen encoder."""
         return self._hosted.encoder or self._once("encoder", lambda: owned(self._own_encoder, self._working))
 
     @property
     def encoder_maker(self) -> Callable[[], Embedder]:
-        """What makes the encoder that serves in another process; it can be sent there."""
+        """A picklable function that makes the encoder in another process."""
         return (
             partial(_itself, self._encoder) if self._encoder else partial(choice.encoder, self.serving, self.registry)
         )
 
     @property
     def safety_encoder(self) -> Embedder:
-        """multilingual-e5-small, whatever was chosen: the likeness to wanting to die was fitted on its vectors."""
+        """multilingual-e5-small, whatever was chosen: the suicide-risk classifier was fitted on its vectors."""
         if self._encoder or self.serving["encoder"] == FITTED:
             return self.encoder
         make = partial(choice.encoder, {"encoder": FITTED}, self.registry)
@@ -155,19 +153,19 @@ class Models:
 
     @property
     def emergency_encoder(self) -> Embedder:
-        """The same before its vectors were centred: the likeness to emergencies was fitted on those."""
+        """The same without centring of the vectors: the emergency classifier was fitted on those."""
         from localmed.models.e5 import Uncentred
 
         return self._encoder or Uncentred(self.safety_encoder)
 
     @property
     def patient_encoder(self) -> Embedder:
-        """The encoder for long work: at a model host it waits for everybody else."""
+        """The encoder with low priority at the model host, for long work."""
         return unhurried(self.encoder)
 
     @property
     def reranker(self) -> Reranker | None:
-        """The reranker that was chosen; its weights load at the first use."""
+        """The chosen reranker."""
         if "reranker" in self._stopped:
             return None
         if self._hosted.reranker:
@@ -177,7 +175,7 @@ class Models:
 
     @property
     def chat(self) -> CountingChat | None:
-        """The chat model that was chosen, if one was; it loads at the first request."""
+        """The chosen chat model, if any; it loads at the first request."""
         if "chat" in self._stopped:
             return None
         return (
@@ -188,17 +186,17 @@ class Models:
 
     @property
     def planner(self) -> CountingChat | None:
-        """The model tuned to plan sources (``localmed train``), if one was chosen; it serves that role alone."""
+        """The model tuned to plan sources (``localmed train``), if chosen; it serves that role only."""
         name = NONE if "planner" in self._stopped else self.serving["planner"]
         return self._once(f"planner {name}", lambda: self.writer(name))
 
     def writer(self, name: str) -> LlamaChat | None:
-        """The registered chat model or planner ``name``, in a child process of its own that the caller closes."""
+        """The registered chat model or planner ``name``, in a child process that the caller closes."""
         return choice.written_by(name, self.settings.chat, self.registry)
 
     @property
     def entailment(self) -> Entailment:
-        """The judge of entailment that was chosen: a cross-encoder, the chat model, else none."""
+        """The judge of entailment: the chosen cross-encoder, the chat model, else none."""
         by_chat = self.chat_judges
         if self._stopped & {"entailment", "chat" if by_chat else "entailment"}:
             return NoJudge()
@@ -206,14 +204,14 @@ class Models:
 
     @property
     def chat_judges(self) -> bool:
-        """Whether the chat model judges: it was chosen to, or nobody was and it passed the self-test in checking."""
+        """Whether the chat model judges: it was chosen, or nothing was and it passed the self-test in checking."""
         if self.serving["entailment"] != NONE or "entailment" in {**self._record.roles, **self._uses}:
             return self.serving["entailment"] == CHAT
         return self._chat is None and self.chat is not None and CHECK.name not in self.unfit_roles
 
     @property
     def expand(self) -> Expand:
-        """Spells abbreviations out."""
+        """The function that expands abbreviations."""
         from localmed.models import abbreviations
 
         return abbreviations.expand
@@ -232,12 +230,10 @@ class Models:
 
     @property
     def _stopped(self) -> frozenset[str]:
-        """The roles whose models a safety officer has stopped."""
         return stops.stopped(self.data, stops.MODEL)
 
     @property
     def _hosted(self) -> Hosted:
-        """What a model host serves of what was chosen."""
         if self._encoder:
             return NOTHING
         return self._once("hosted", lambda: client.connect(self.data, self.settings.host, self._choices()))
@@ -251,7 +247,7 @@ class Models:
 
     @property
     def serving(self) -> dict[str, str]:
-        """What serves each role: what ``localmed models use`` chose, else the profile's (``chosen_models``)."""
+        """The model that serves each role: chosen by ``localmed models use``, else by the profile."""
         record = self._record
         uses = {role: name for role, name in {**record.roles, **self._uses}.items() if name != DEFAULT}
         chosen = chosen_models(self.settings, uses, record.models)
@@ -263,14 +259,14 @@ class Models:
 
     @property
     def chat_chosen(self) -> bool:
-        """Whether somebody chose a chat model, or the settings name a server: it serves on every profile then."""
+        """Whether a chat model was chosen, or the settings name a server; it then serves on every profile."""
         return bool(self.settings.chat.server) or self._record.roles.get("chat", NONE) not in (NONE, DEFAULT)
 
     @property
     def unfit_roles(self) -> frozenset[str]:
-        """The roles that rules serve beside the chat model: those in which it failed its self-test, all before it.
+        """The roles served by rules although there is a chat model: those in which it failed its self-test.
 
-        A model that a caller brings is the caller's to test.
+        Without a self-test these are all roles; none for a chat model that the caller brings, who tests it.
         """
         from localmed.answering import self_test
         from localmed.answering.role_table import ROLES
@@ -290,14 +286,14 @@ class Models:
 
 
 class Pool:
-    """Open libraries that nobody uses at the moment: opening one takes longer than asking. Any thread may use it."""
+    """Open libraries that are idle, because opening one takes longer than a question. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock, self._closed = Lock(), False
         self._idle: list[tuple[Key, Workspace]] = []
 
     def take(self, key: Key) -> Workspace | None:
-        """One of ``key``, if one is idle; those of another generation are closed."""
+        """An idle library of ``key``; closes those of another generation."""
         with self._lock:
             stale = [entry for entry in self._idle if entry[0][:2] != key[:2]]
             self._idle = [entry for entry in self._idle if entry[0][:2] == key[:2]]
@@ -307,15 +303,15 @@ class Pool:
         return taken
 
     def give_back(self, key: Key, opened: Workspace, keep: bool) -> None:
-        """``opened`` is used no more; close it, or the one that was longest idle, where there are too many."""
+        """Keep ``opened`` for reuse, or close it; closes the longest idle ones above ``MOST_IDLE``."""
         with self._lock:
-            keep = keep and not self._closed  # what outlives the site, such as a page drawn ahead, ends by itself
+            keep = keep and not self._closed  # a page drawn ahead may outlive the site
             self._idle += [(key, opened)] if keep else []
             surplus, self._idle = self._idle[:-MOST_IDLE], self._idle[-MOST_IDLE:]
         self._close([*surplus, *([] if keep else [(key, opened)])])
 
     def close(self) -> None:
-        """Close all that are idle, and what is given back from now on."""
+        """Close all idle libraries, and every one given back later."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
@@ -327,7 +323,7 @@ class Pool:
 
 
 class Site(Models, AbstractContextManager["Site"]):
-    """One data folder with its settings, for every caller of this process."""
+    """One data folder with its settings, for all callers of this process."""
 
     def __init__(
         self,
@@ -337,7 +333,7 @@ class Site(Models, AbstractContextManager["Site"]):
         day: Callable[[], str] = today,
         chat: CountingChat | None = None,
     ) -> None:
-        """``encoder``, ``chat`` and ``uses`` (role -> model) override what was chosen; ``day`` tells the date (ISO)."""
+        """``encoder``, ``chat`` and ``uses`` (role -> model) override the choice; ``day`` returns the date (ISO)."""
         profile_known(settings)
         super().__init__(settings, encoder, uses, chat, Made(()))
         self.day = day
@@ -345,11 +341,11 @@ class Site(Models, AbstractContextManager["Site"]):
         self._pool = Pool()
 
     def __exit__(self, *_: object) -> None:
-        """Close what was opened."""
+        """Close the site."""
         self.close()
 
     def close(self) -> None:
-        """Give up the leases on generations and the chat model's process."""
+        """Release the leases on generations and end the chat model's process."""
         self._pool.close()
         self._replace(())
 
@@ -357,9 +353,10 @@ class Site(Models, AbstractContextManager["Site"]):
 
     @contextmanager
     def workspace(self, hidden: Collection[str] = (), day: str = "") -> Iterator[Workspace]:
-        """The generation being served now without the collections ``hidden``, leased for the length of the block.
+        """The generation in use without the collections ``hidden``, leased for the length of the block.
 
-        It is as of ``day`` (the site's). One and the same through a whole question, whatever is published meanwhile.
+        ``day`` overrides the site's date. The generation stays the same within the block, whatever is published
+        meanwhile.
         """
         apart = frozenset(hidden)
         with self._used() as made, generations.lease(self.data) as path:
@@ -375,28 +372,27 @@ class Site(Models, AbstractContextManager["Site"]):
                     yield opened
                 whole = True
             finally:
-                self._pool.give_back((key, path, apart), opened, keep=whole and self._still(key, path))
+                self._pool.give_back((key, path, apart), opened, keep=whole and self._is_current(key, path))
 
-    def _still(self, key: Answering, path: Path) -> bool:
-        """Whether the next question is answered by the same; of what cannot be told, not: this one has its answer."""
+    def _is_current(self, key: Answering, path: Path) -> bool:
         with suppress(LocalmedError, OSError):
             served = generations.served_number(self.data) == int(path.name)
             return served and self._answers_by(self._now(), path) == key
         return False
 
     def _answers_by(self, made: Made, path: Path) -> Answering:
-        """What an open library is good for: these models, and the files of ``path`` as they lie there, none mended."""
+        """The models and the state of ``path`` that an open library was opened with."""
         return made.number, self._stopped, path.stat().st_mtime_ns
 
     @contextmanager
     def candidate(self, generation: Path, hidden: Collection[str] = ()) -> Iterator[Workspace]:
-        """The generation in the folder ``generation``, which is not served (yet), by the models that it would have."""
+        """The unserved generation in the folder ``generation``, with this site's models."""
         with Library.of(self.data, generation, frozenset(hidden), self.day(), checked=True) as library:
             yield Workspace(library, self)
 
     @contextmanager
     def with_models(self, uses: Mapping[str, str], settings: Settings | None = None) -> Iterator[Site]:
-        """This site as it would be with other models (role -> model) or ``settings``, for a look."""
+        """This site with other models (role -> model) or ``settings``, as a trial."""
         with Site(settings or self.settings, self._encoder, {**self._uses, **uses}, self.day, self._chat) as other:
             yield other
 
@@ -407,7 +403,7 @@ class Site(Models, AbstractContextManager["Site"]):
                 name = library.path.name
                 library.searched_by(partial(nearest.search, name), partial(nearest.similarities, name))
             return Workspace(library, models)
-        except BaseException:  # models that cannot be told: its lease would outlive it
+        except BaseException:  # else the lease would outlive the library
             library.close()
             raise
 
@@ -418,7 +414,6 @@ class Site(Models, AbstractContextManager["Site"]):
             return made.once(name, make)
 
     def _now(self) -> Made:
-        """What serves now: made anew where something changed on which that depends."""
         stamp = self._stamp()
         with self._choosing:
             if self._kept.stamp != stamp or self._kept.lost:
@@ -428,13 +423,12 @@ class Site(Models, AbstractContextManager["Site"]):
     @contextmanager
     def _used(self) -> Iterator[Made]:
         with ExitStack() as stack:
-            with self._choosing:  # what is used cannot be replaced between the two
+            with self._choosing:  # no replacement between the two steps
                 made = self._now()
                 stack.enter_context(made.used())
             yield made
 
     def _as_of(self, made: Made) -> Models:
-        """The models of ``made``, for a question that keeps them to its end."""
         models = Models(self.settings, self._encoder, self._uses, self._chat, made)
         models._working = self._working
         return models
@@ -452,7 +446,7 @@ class Site(Models, AbstractContextManager["Site"]):
     # --- changes ---------------------------------------------------------------------------------------------------
 
     def find_out_features(self) -> None:
-        """Note what the chat server of the settings can do, where that is news; its self-test is to be made then."""
+        """Probe the settings' chat server; if its features are new, mark its self-test as outdated."""
         from localmed.answering.role_table import ROLES
 
         if not self.settings.chat.server or self.chat is None:
@@ -464,17 +458,17 @@ class Site(Models, AbstractContextManager["Site"]):
     def keep_unfit(
         self, roles: Collection[str], questions: Mapping[str, str] | None, features: tested.Features | None = None
     ) -> None:
-        """Note that the chat model that serves failed in ``roles`` of these ``questions``; None: trusted untested.
+        """Record the ``roles`` in which the chat model failed these ``questions``; None: trusted untested.
 
-        ``features``: what its server can do, where that was looked at.
+        ``features``: the server's features, where they were probed.
         """
         if self.chat:
             tested.keep(self.registry.folder, self.chat.identity, roles, questions, features)
 
     def use(self, role: str, name: str, progress: Progress) -> None:
-        """Let ``name`` (a registered model, one of ``BUILT_IN``, ``DEFAULT``) serve ``role`` from now on.
+        """Let ``name`` (a registered model, one of ``BUILT_IN``, or ``DEFAULT``) serve ``role``.
 
-        Raise ``UsageError`` for one that cannot, ``ModelError`` for one that has changed or is not complete.
+        Raise ``UsageError`` for a model that cannot serve it, ``ModelError`` for one that has changed or is incomplete.
         """
         record = self.registry.registrations
         if not built_in(role, name):
@@ -493,7 +487,7 @@ class Site(Models, AbstractContextManager["Site"]):
     # --- the model host --------------------------------------------------------------------------------------------
 
     def serve_models(self, stop: int, ready: Callable[[HostStatus, Path], None]) -> None:
-        """Be the model host of this data folder until something can be read from the file number ``stop``."""
+        """Run the model host of this data folder until the file descriptor ``stop`` becomes readable."""
         from localmed.library.dense import Nearest
         from localmed.models.host import server
 
@@ -503,7 +497,7 @@ class Site(Models, AbstractContextManager["Site"]):
         server.serve(self.data, made, ready, stop)
 
     def host_status(self) -> HostStatus | None:
-        """How the model host is, None if none runs; raise ``ModelError`` if it does not answer as it should."""
+        """The status of the model host, None without one; raise ``ModelError`` if it responds wrongly."""
         return client.status(self.data, self.settings.host, self._choices())
 
 
@@ -512,7 +506,7 @@ def _itself(encoder: Embedder) -> Embedder:
 
 
 def _stamp_of(path: Path) -> tuple[int, int] | None:
-    """What is different once the file is written again; None where there is none."""
+    """A value that changes when the file is written again; None for a missing file."""
     try:
         state = path.stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""Filling an empty library: the starter corpus, where the program's own folder holds it, or a folder of the machine."""
+"""Filling an empty library from the starter corpus, if it is installed, or from a folder of the machine."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from localmed.site.importing import Intake
 if TYPE_CHECKING:
     from localmed.site.session import Session
 
-CORPORA = Path(__file__).resolve().parents[2] / "corpora"  # beside the package in a checkout and in the bundle
+CORPORA = Path(__file__).resolve().parents[2] / "corpora"  # next to the package in a checkout and in the bundle
 PREFIX = "starter-"
 
 
 def starter_manifests() -> list[Path]:
-    """The manifests of the starter corpus; none where the corpus is not there."""
+    """The manifests of the installed starter corpus."""
     return [path for path in sorted(CORPORA.glob(f"{PREFIX}*.toml")) if _folder(path).is_dir()]
 
 
@@ -30,7 +30,7 @@ def _folder(manifest: Path) -> Path:
 
 
 def import_starter(session: Session, hooks: Hooks) -> Message:
-    """Import the starter corpus, all its collections as one generation; say how much was read."""
+    """Import all collections of the starter corpus as one generation; return the counts."""
     intakes = {file.stem: Intake(manifests.load(file), (_folder(file),), file=file) for file in starter_manifests()}
     documents = 0
     for outcome in importing.import_together(session, intakes, hooks=hooks).values():
@@ -41,7 +41,7 @@ def import_starter(session: Session, hooks: Hooks) -> Message:
 
 
 def folder_of(text: str) -> Path:
-    """The folder that somebody typed; raise ``UsageError`` for what is none."""
+    """The folder that a user typed; raise ``UsageError`` if it is not one."""
     path = Path(text.strip()).expanduser()
     if "\0" in text or not path.is_absolute() or not path.is_dir():
         raise UsageError("job.no_folder")
@@ -49,7 +49,7 @@ def folder_of(text: str) -> Path:
 
 
 def import_folder(session: Session, folder: str, name: str, title: str, hooks: Hooks) -> Message:
-    """Import ``folder`` of this machine into the collection ``name``; say how much was read and refused."""
+    """Import ``folder`` of this machine into the collection ``name``; return the counts."""
     manifest = Manifest(Collection(name, title, kind=Kind.LOCAL))
     counts = importing.import_paths(session, [folder_of(folder)], manifest, hooks=hooks).counts
     return message("job.imported", count=counts["documents"], refused=counts["quarantined"])

@@ -1,9 +1,8 @@
-"""Stops: a workflow, a model or a collection that a safety officer has taken out of use, at once and for everybody.
+"""Stops: workflows, models and collections that a safety officer has taken out of use, at once and for everybody.
 
-Kept in the journal, outside the generations and the settings: neither a rollback nor a restart lifts one. What is
-stopped and why stands on every page until it is lifted; both are changes of the session that makes them, and audited. A
-stopped collection answers nobody, is found by no search and shown to no reader; librarians and safety officers see its
-documents still. The encoder cannot be stopped, since nothing is found without one.
+They are in the journal, so neither a rollback nor a restart lifts them. Every page shows them until they are lifted.
+Setting and lifting is audited. A stopped collection is not searched and not shown to readers; librarians and safety
+officers still see its documents. The encoder cannot be stopped, because every search needs it.
 """
 
 from __future__ import annotations
@@ -29,36 +28,36 @@ LONGEST_REASON = 500  # characters
 
 
 def stops(data: Path) -> tuple[Stop, ...]:
-    """What is stopped now, the newest first; raise ``Damaged`` where that cannot be told for certain."""
+    """The current stops, newest first; raise ``Damaged`` where the journal is unreadable."""
     return tuple(sorted(in_force(data).stops, key=lambda one: (one.time, one.kind, one.name), reverse=True))
 
 
 def stopped(data: Path, kind: str) -> frozenset[str]:
-    """The names of what is stopped of a kind."""
+    """The names stopped of a kind."""
     return frozenset(one.name for one in stops(data) if one.kind == kind)
 
 
-def seen_by(session: Session) -> list[Stop]:
-    """What is stopped, but for collections that the caller's groups may not read."""
+def visible_stops(session: Session) -> list[Stop]:
+    """The current stops without collections that the caller's groups may not read."""
     restricted = session.restricted()
     return [one for one in stops(session.data) if one.kind != COLLECTION or one.name not in restricted]
 
 
-def of_collections(session: Session, code: str = "answer.collection_stopped") -> dict[str, Message]:
-    """By its name, that a collection is stopped, with its title and why, as ``seen_by`` the caller."""
-    found = {one.name: one.reason for one in seen_by(session) if one.kind == COLLECTION}
+def collection_messages(session: Session, code: str = "answer.collection_stopped") -> dict[str, Message]:
+    """By name, the message that a collection is stopped and why, for collections visible to the caller."""
+    found = {one.name: one.reason for one in visible_stops(session) if one.kind == COLLECTION}
     titles = session.collection_titles() if found else {}
     return {name: message(code, name=titles.get(name, name), reason=reason) for name, reason in found.items()}
 
 
 def require_running(session: Session, collection: str) -> None:
-    """Raise ``NotAllowed``, with the reason, for a reader and a collection that is stopped."""
-    if collection in session.hidden() and (told := of_collections(session).get(collection)):
+    """Raise ``NotAllowed`` with the reason for a reader and a stopped collection."""
+    if collection in session.hidden() and (told := collection_messages(session).get(collection)):
         raise NotAllowed(told.code, **dict(told.parameters))
 
 
 def stop(session: Session, kind: str, name: str, reason: str) -> None:
-    """Stop it, from the next question on; raise ``UsageError`` without a reason or for what cannot be stopped."""
+    """Stop it from the next question on; raise ``UsageError`` without a reason, ``UnknownName`` for other names."""
     session.require(Right.SAFETY)
     if name not in (session.collection_titles() if kind == COLLECTION else NAMES.get(kind, ())):
         raise UnknownName("choice.unknown")
@@ -69,7 +68,7 @@ def stop(session: Session, kind: str, name: str, reason: str) -> None:
 
 
 def lift(session: Session, kind: str, name: str) -> None:
-    """Let it be used again."""
+    """Lift a stop; raise ``UnknownName`` if there is none."""
     with session.changing(LIFT, f"{kind} {name}") as (change, entry):
         if (kind, name) not in {(one.kind, one.name) for one in change.after.stops}:
             raise UnknownName("choice.unknown")

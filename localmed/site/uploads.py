@@ -1,9 +1,9 @@
-"""Uploads: files that a browser sent, kept apart from the library until somebody has looked at what is read of them.
+"""Uploads: files sent by a browser, kept apart from the library until somebody has checked what was read of them.
 
-One waits as ``<data>/uploads/waiting/<id>/<name>`` with what was read of it beside it, in each language. Published it
-lies as ``<data>/uploads/<collection>/<name>`` and is imported from there: a file of the same name replaces the one
-before, and updating the collection finds it again. Where the site asks for a second person (``web.second_person``),
-whoever uploaded it cannot publish it, and who does stands as its approver. Names are names alone, without folders.
+A waiting file is ``<data>/uploads/waiting/<id>/<name>``, with a preview in each language. A published file is
+``<data>/uploads/<collection>/<name>`` and imported from there: a file of the same name replaces the previous one, and
+an update of the collection finds it again. With ``web.second_person`` the uploader cannot publish it, and the publisher
+becomes its approver.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from localmed.site.session import Session
 
 FOLDER, WAITING = layout.UPLOADS, "waiting"
-PREVIEW = ".preview."  # begins the names of what was read of it; no upload's begins with a dot
+PREVIEW = ".preview."  # prefix of preview files; no upload's name begins with a dot
 BEFORE = ".before"  # the file that a publication replaces, until it is done
 LONGEST_NAME = 180  # bytes of a file's name; file systems take 255
-NEAR = "near"  # of ``Upload.proposed``: the ids of documents that hold nearly its text
+NEAR = "near"  # key of ``Upload.proposed``: ids of documents with nearly its text
 ASKED = ("title", "edition", "owner", "review_by")  # before it is published
 TURN = 0.2  # seconds between two looks whether it is one's turn to publish
 PIECE = 2**20  # bytes copied at a time
@@ -48,9 +48,9 @@ PIECE = 2**20  # bytes copied at a time
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file that waits. ``look`` says what reading it came to, None until it was read; ``reads`` whether it can be.
+    """A waiting file. ``look`` is the outcome of reading it (None: not read yet), ``reads`` whether it can be imported.
 
-    ``proposed`` is what the file says of a single document in it (title, edition), and ``NEAR``; nothing of several.
+    ``proposed`` has title and edition as read from a file with a single document, and ``NEAR``; else it is empty.
     """
 
     id: str
@@ -65,7 +65,7 @@ class Upload:
 
 
 def safe_name(name: str) -> str:
-    """The name of an uploaded file without any folder; raise ``UsageError`` for what is no name."""
+    """The name of an uploaded file without folders; raise ``UsageError`` if none is left."""
     plain = unicodedata.normalize("NFC", name.replace("\\", "/").rpartition("/")[2]).strip().lstrip(".")
     if not plain or not plain.isprintable() or len(plain.encode("utf-8", "replace")) > LONGEST_NAME:
         raise UsageError("upload.name", most=LONGEST_NAME)
@@ -73,7 +73,7 @@ def safe_name(name: str) -> str:
 
 
 def accept(session: Session, collection: str, name: str, content: IO[bytes]) -> Upload:
-    """Keep ``content`` as a file that waits; raise ``UsageError`` for its name, ``LimitExceeded`` for its size."""
+    """Store ``content`` as a waiting file; raise ``UsageError`` for its name, ``LimitExceeded`` for its size."""
     session.may_change()
     lookups.collection(session, collection)
     file, id_ = safe_name(name), secrets.token_hex(8)
@@ -109,7 +109,7 @@ def _copied(content: IO[bytes], target: Path, most: int) -> int:
 
 
 def listing(session: Session) -> list[Upload]:
-    """What waits, the newest first."""
+    """The waiting uploads, newest first."""
     session.require(Right.LIBRARY)
     with rows(session.data) as state:
         query = "SELECT id, collection, name, bytes, user, time, look, reads, proposed FROM uploads ORDER BY time DESC"
@@ -130,76 +130,76 @@ def upload(session: Session, id_: str) -> Upload:
 
 
 def file_of(session: Session, waiting: Upload) -> Path:
-    """The file that waits."""
+    """The waiting file."""
     return _waiting(session.data) / waiting.id / waiting.name
 
 
 def preview_of(session: Session, waiting: Upload, language: str) -> Path:
-    """The page of what was read of it, in ``language``, once it was."""
+    """The page with the text read from it, in ``language``."""
     return _waiting(session.data) / waiting.id / f"{PREVIEW}{language}"
 
 
 def note_look(
     session: Session, waiting: Upload, look: Message, reads: bool, proposed: Mapping[str, str] | None = None
 ) -> None:
-    """It was read, with this outcome."""
+    """Store the outcome of reading it."""
     values = (to_text(look), reads, json.dumps(proposed or {}), waiting.id)
     with rows(session.data) as state:
         state.execute("UPDATE uploads SET look = ?, reads = ?, proposed = ? WHERE id = ?", values)
 
 
 def asked(session: Session, waiting: Upload) -> dict[str, str]:
-    """What is asked about it before it is published, with what is known: of the document that it replaces, or of it.
+    """The fields to confirm before publication, with the values of the document that it replaces, or its own.
 
-    Several documents in one file have titles of their own.
+    A file with several documents has no title field.
     """
     there = _documents(session, waiting)
-    known = lookups.set_of(there[0]) if len(there) == 1 else waiting.proposed
+    known = lookups.settable_values(there[0]) if len(there) == 1 else waiting.proposed
     return {name: known.get(name, "") for name in ASKED if name != "title" or waiting.proposed}
 
 
-def in_its_place(session: Session, waiting: Upload) -> tuple[Document, ...]:
-    """The documents of the stored file of its name, which go when it is published; none of a file of several."""
+def replaced_documents(session: Session, waiting: Upload) -> tuple[Document, ...]:
+    """The documents of the stored file of this name, which publication removes; none for a file of several."""
     return _documents(session, waiting) if waiting.proposed else ()
 
 
 def is_another(session: Session, waiting: Upload, beside: Sequence[Upload]) -> bool:
-    """Whether a stored file, or one ``beside`` it, has its name and another title: "protocol.pdf" may be anything."""
-    stored = {one.title for one in in_its_place(session, waiting)}
+    """Whether a stored file, or one of ``beside``, has its name and another title."""
+    stored = {one.title for one in replaced_documents(session, waiting)}
     sent = {one.proposed["title"] for one in beside if one.name == waiting.name and one.proposed}
-    return len({_plain(title) for title in (*stored, *sent)}) > 1
+    return len({_normalised_title(title) for title in (*stored, *sent)}) > 1
 
 
-_APART = re.compile(r"\W|_|(?<!\d)(?:19|20)\d\d(?!\d)")  # what editions of one title differ by: signs, a year
+_APART = re.compile(r"\W|_|(?<!\d)(?:19|20)\d\d(?!\d)")  # differences between editions of a title: punctuation, a year
 
 
-def older(session: Session, waiting: Upload, title: str) -> list[tuple[Document, bool]]:
-    """The current documents of the collection that it may be a new edition of: of its title, or nearly of its text.
+def predecessors(session: Session, waiting: Upload, title: str) -> list[tuple[Document, bool]]:
+    """The current documents of the collection that it may supersede: same title, or nearly the same text.
 
-    Each with whether the title is the same, those first. None where several documents are in the file.
+    Each with whether the title is the same, those first. None for a file with several documents.
     """
     if not waiting.proposed:
         return []
     own, near = {it.id for it in _documents(session, waiting)}, waiting.proposed.get(NEAR, "").split()
     stored = lookups.documents(session, waiting.collection)
     current = [one for one in stored if one.status is Status.CURRENT and one.id not in own]
-    same = [one for one in current if _plain(one.title) == _plain(title)]
+    same = [one for one in current if _normalised_title(one.title) == _normalised_title(title)]
     return [(one, True) for one in same] + [(one, False) for one in current if one.id in near and one not in same]
 
 
-def _plain(title: str) -> str:
-    """``title`` without signs and the year of an edition."""
+def _normalised_title(title: str) -> str:
+    """``title`` without punctuation and the year of an edition."""
     return _APART.sub("", title.casefold())
 
 
 def is_older(edition: str, other: str) -> bool:
-    """Whether ``edition`` is of an earlier day, month or year than the ``other``; never where one is not known."""
+    """Whether ``edition`` is earlier than ``other``, at their common precision; False if one is unknown."""
     least = min(len(edition), len(other))
     return edition[:least] < other[:least]
 
 
 def require_settable(session: Session, waiting: Upload, values: Mapping[str, str]) -> None:
-    """Raise ``UsageError`` for what cannot be set of what is in it."""
+    """Raise ``UsageError`` for values that cannot be set on its documents."""
     facts = importing.manifest_of(session, waiting.collection, None).facts(Source(_place(session, waiting), ""))
     for name, value in values.items():
         if wrong := governing.problem(name, value):
@@ -209,13 +209,13 @@ def require_settable(session: Session, waiting: Upload, values: Mapping[str, str
 
 
 def discard(session: Session, waiting: Upload) -> None:
-    """It is not wanted."""
+    """Delete the upload."""
     with session.change("upload discard", waiting.id):
         _forget(session, waiting)
 
 
 def may_publish(session: Session, waiting: Upload) -> bool:
-    """Whether the session's user may publish it: another than who uploaded it, where the site says so."""
+    """Whether the user may publish it: another person than the uploader, if the site requires that."""
     return not session.settings.web.second_person or waiting.user != session.caller.user
 
 
@@ -226,10 +226,10 @@ def publish(
     replaces: Sequence[str] = (),
     hooks: Hooks = SILENT,
 ) -> Message:
-    """Import files of one collection together, with ``values`` of their documents by upload; return what came of it.
+    """Import files of one collection together and set ``values`` (by upload); return the outcome.
 
-    What is of an id that it ``replaces`` and current still is superseded. One that is publishing already is waited for.
-    Raise ``UsageError`` for whom another has to.
+    Current documents with an id in ``replaces`` are superseded. Waits for another publication into the collection.
+    Raise ``NotAllowed`` where a second person must publish.
     """
     if not all(may_publish(session, one) for one in waiting):
         raise NotAllowed("upload.second_person")
@@ -237,8 +237,8 @@ def publish(
         raise UsageError("upload.not_looked")
     collection = waiting[0].collection
     manifest = importing.manifest_of(session, collection, None)
-    with _alone(session, collection, hooks), ExitStack() as stack:
-        targets = [stack.enter_context(_in_place(session, upload(session, one.id))) for one in waiting]
+    with _publication_lock(session, collection, hooks), ExitStack() as stack:
+        targets = [stack.enter_context(_put_in_place(session, upload(session, one.id))) for one in waiting]
         report = importing.import_paths(session, list(dict.fromkeys(targets)), manifest, hooks=hooks)
     approval = {"approver": session.caller.user} if session.settings.web.second_person else {}
     set_ = [_change(session, one, {**(values or {}).get(one.id, {}), **approval}) for one in waiting]
@@ -248,18 +248,18 @@ def publish(
         _forget(session, one)
     told = message("upload.published", documents=report.counts["documents"], refused=report.count("quarantined"))
     for one in waiting:
-        told = _replaced(session, one, replaces, told)
+        told = _supersede(session, one, replaces, told)
     return told
 
 
 def replaced_by(session: Session, waiting: Upload, replaces: Sequence[str]) -> list[Document]:
-    """The documents of its collection that it ``replaces`` and that are current still."""
+    """The current documents of its collection among ``replaces``."""
     stored = lookups.documents(session, waiting.collection)
     return [one for one in stored if one.id in replaces and one.status is Status.CURRENT]
 
 
-def _replaced(session: Session, published: Upload, replaces: Sequence[str], told: Message) -> Message:
-    """Let it supersede them; ``told``, with what it replaced, and what of its title is current beside it."""
+def _supersede(session: Session, published: Upload, replaces: Sequence[str], told: Message) -> Message:
+    """Supersede ``replaces``; return ``told`` with the outcome and other current documents of its title."""
     made = _documents(session, published)
     if len(made) != 1:
         return told
@@ -269,21 +269,21 @@ def _replaced(session: Session, published: Upload, replaces: Sequence[str], told
             told = message("upload.replaced", published=told, old=dated(old), new=dated(made[0]))
         except LocalmedError as error:  # a canary question would fail, say
             told = message("upload.not_replaced", published=told, old=dated(old), reason=error.full_message)
-    if left := [one for one, same in older(session, published, made[0].title) if same]:
+    if left := [one for one, same in predecessors(session, published, made[0].title) if same]:
         told = message("upload.also_current", published=told, titles=tuple(map(dated, left)))
     return told
 
 
 def dated(document: Document) -> str:
-    """The title of ``document``, with its edition."""
+    """The title of ``document`` with its edition."""
     return f"{document.title} ({document.edition})" if document.edition else document.title
 
 
 @contextmanager
-def _alone(session: Session, collection: str, hooks: Hooks) -> Iterator[None]:
-    """Nobody else publishes into ``collection`` for the length of the block; whoever does is waited for.
+def _publication_lock(session: Session, collection: str, hooks: Hooks) -> Iterator[None]:
+    """Lock publication into ``collection`` for the length of the block, waiting for others.
 
-    Two publications of one name would put each other's file aside.
+    Two publications of one name would overwrite each other's backup file.
     """
     folder = session.data / FOLDER / collection
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -302,8 +302,8 @@ def _alone(session: Session, collection: str, hooks: Hooks) -> Iterator[None]:
 
 
 @contextmanager
-def _in_place(session: Session, waiting: Upload) -> Iterator[Path]:
-    """The file where it is imported from; if that fails or is cancelled, what lay there before is there again."""
+def _put_in_place(session: Session, waiting: Upload) -> Iterator[Path]:
+    """Put the file where it is imported from; restore the previous one on failure or cancellation."""
     target = _place(session, waiting)
     before = _waiting(session.data) / waiting.id / BEFORE
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -330,9 +330,8 @@ def _documents(session: Session, waiting: Upload) -> tuple[Document, ...]:
 
 
 def _change(session: Session, waiting: Upload, values: Mapping[str, str]) -> governing.Change | None:
-    """What ``values`` change of its documents."""
     documents = _documents(session, waiting)
-    known = lookups.set_of(documents[0]) if len(documents) == 1 else {}
+    known = lookups.settable_values(documents[0]) if len(documents) == 1 else {}
     changed = {name: value for name, value in values.items() if known.get(name) != value or name == "approver"}
     return governing.Change(documents, changed) if documents and changed else None
 

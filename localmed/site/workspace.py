@@ -1,8 +1,8 @@
-"""One open library with the site's models and rules: what a flow's requests are answered from, and how it is asked.
+"""One open library with the site's models and rules: it answers the requests of flows and builds their inputs.
 
-A workspace belongs to one thread while it is leased (``site.py``) and holds nothing of one question for the next. The
-site's settings become here what a flow is given: the tiers and sources to search, the plan, the bounds of a check, and
-the provenance that an answer states.
+A workspace serves one thread while it is leased (``site.py``) and keeps nothing from one question to the next. It turns
+the settings into a flow's inputs: tiers and sources to search, plan, bounds of a check, and the provenance of an
+answer.
 """
 
 from __future__ import annotations
@@ -48,43 +48,44 @@ from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Services
 from localmed.workflows.strategies import Sources
 
-if TYPE_CHECKING:  # what one workflow needs is imported when that one runs
+if TYPE_CHECKING:  # modules of a single workflow are imported when it runs
     from localmed.domain.ports import Vectors
     from localmed.site.site import Models
     from localmed.workflows.m_eval import Bounds
 
 
-SECTIONS, OTHERS = 10, 3  # shown of the question's language, and of each other one
-SCOPES = 3  # passages of a document that say whom it is for
-LATELY, AMONG = 7, 3  # days in which a withdrawal is told of, where the document would be among the first passages
-EARLIER = 2  # questions just before one, whose words are searched for with it and with those of the first
+SECTIONS, OTHERS = 10, 3  # sections shown in the question's language, and in each other language
+SCOPES = 3  # passages that state whom a document is for
+LATELY, AMONG = 7, 3  # days for which a withdrawal is reported, if the document would rank among the first passages
+EARLIER = 2  # previous questions searched for together with the first of a conversation
 
 
 class Workspace:
     """The services of flows over one library. One thread at a time."""
 
     def __init__(self, library: Library, site: Models) -> None:
-        """``library`` is closed by whoever opened it."""
+        """The caller who opened ``library`` closes it."""
         self.library, self._site = library, site
         self.settings = site.settings
 
     def services(self, hooks: Hooks, by_words_too: bool = True) -> Services:
-        """What answers the requests of one run of a flow; what the rules remember ends with the run.
+        """The services of one run of a flow; the rules' memory ends with the run.
 
-        ``by_words_too``: where the encoder does not answer, words alone find; else its ``ModelError`` is raised.
+        ``by_words_too``: search by words alone where the encoder does not respond, instead of raising its
+        ``ModelError``.
         """
         library, search = self.library, self.settings.search
-        finder = self._finder(CachingEncoder(self._site.encoder))  # the question is encoded once, whoever asks
+        finder = self._finder()
         return Services(
             search=finder.search,
-            find=partial(self._found, finder) if by_words_too else partial(self.find, finder=finder),
+            find=partial(self._find_or_by_words, finder) if by_words_too else partial(self.find, finder=finder),
             scopes=self.scopes,
             look_up=self.look_up,
             cite=self.mint,
             judge=self.judge,
             compare=self.compare,
-            studies=lambda query, most, names: self._looked_at(studies.find(library, query, most, names, search)),
-            resolve=lambda references: self._looked_at(studies.named(library, references)),
+            studies=lambda query, most, names: self._mark_planted(studies.find(library, query, most, names, search)),
+            resolve=lambda references: self._mark_planted(studies.named(library, references)),
             roles=self._role_table(hooks),
         )
 
@@ -94,7 +95,7 @@ class Workspace:
         return frozenset(document for document, status in statuses.items() if status is Status.WITHDRAWN)
 
     def withdrawal(self, document: str, title: str) -> Message | None:
-        """Which document was withdrawn, when and why, of one that is; None of any other, and of one that is hidden."""
+        """The message that ``document`` was withdrawn, when and why; None if it is not, or is hidden."""
         if self.library.catalogue.hides(document) or document not in self.withdrawn():
             return None
         stored = self.library.catalogue.by_ids([document]).get(document)
@@ -104,7 +105,7 @@ class Workspace:
         return message("answer.withdrawn_since", title=title, date=entry.time[:10], reason=entry.reason)
 
     def standing(self, documents: Iterable[str]) -> dict[str, tuple[Status, str]]:
-        """The status of each document now, and the date by which it was to be reviewed if that has passed."""
+        """The current status of each document, and the date of an overdue review."""
         return {
             document: (self.library.status(document), self.library.holding.overdue(document)) for document in documents
         }
@@ -112,7 +113,7 @@ class Workspace:
     def within(self, collections: tuple[str, ...]) -> SearchFilter:
         """The filter of ``collections``; raise ``UnknownName`` for one that does not exist."""
         filters = SearchFilter(collections)
-        self._known(filters)
+        self._require_known(filters)
         return filters
 
     def documents(self, filters: SearchFilter) -> list[Document]:
@@ -123,8 +124,8 @@ class Workspace:
     # --- how a question is asked -------------------------------------------------------------------------------------
 
     def plan(self, filters: SearchFilter, preset: str | None = None) -> Plan:
-        """How a question within ``filters`` is asked by ``preset``."""
-        self._known(filters)
+        """The plan of a question within ``filters`` by ``preset`` (default: the settings')."""
+        self._require_known(filters)
         chosen = self.settings.ask.preset if preset is None else preset
         return Plan(
             tiers=self.tiers(chosen, filters.collections),
@@ -140,36 +141,34 @@ class Workspace:
         )
 
     def _judge(self) -> str:
-        """The judge of entailment; "" where there is none, or the chat model is it: that judges all in one request."""
+        """The judge's name; "" without one, and where the chat model judges all statements in one request."""
         judge = self._site.entailment
         return judge.name if judge.languages and not self._checks_at_once else ""
 
     @property
     def _checks_at_once(self) -> bool:
-        """Whether the chat model is the judge, and was shown to judge all statements of an answer together."""
+        """Whether the judging chat model passed the self-test in judging all statements of an answer together."""
         return self._site.chat_judges and CHECK.name in self._chat()
 
     def _chat(self) -> frozenset[str]:
-        """The roles that a chat model serves."""
         return frozenset(name for name in self.roles.on if self.roles.by(ROLES[name]) == "chat")
 
     def _jury(self) -> tuple[str, ...]:
-        """The roles of the jury that are served; raise ``BadSettings`` for one that is none of the badge's."""
+        """The served roles of the jury; raise ``BadSettings`` for a role that is not the badge's."""
         known, named = {role.name for role in judging.ROLES}, self.settings.verification.jury
         if unknown := set(named) - known:
-            raise BadSettings("settings.judge", known=', '.join(sorted(known)), name=sorted(unknown)[0])  # fmt: skip
+            raise BadSettings("settings.judge", known=", ".join(sorted(known)), name=min(unknown))
         return tuple(role for role in named if self.roles.by(ROLES[role]) != "off")
 
     def _safety(self) -> tuple[tuple[str, Message], ...]:
-        """The site's safety message in each language."""
         site = self.settings.workflows
         chosen = (("en", site.safety_en), ("zh", site.safety_zh))
         return tuple((language, site_message(language, text, site.crisis_line)) for language, text in chosen)
 
     def screen(self, text: str) -> None:
-        """Raise ``UsageError`` with the site's safety message for a text of somebody in danger, by the rules alone.
+        """Raise ``UsageError`` with the site's safety message for a text of a person in danger, by rules alone.
 
-        For what is looked up outside a flow; every flow begins with ``screening.screened``.
+        For lookups outside a flow; every flow begins with ``screening.screened``.
         """
         from localmed.safety.safety import SafetyInput
         from localmed.safety.safety_rules import screen
@@ -189,8 +188,7 @@ class Workspace:
         return tiers_of(named, catalogue.collections(), self._filled(), only)
 
     def sources(self, filters: SearchFilter) -> Sources:
-        """The collections of each source of a plan: those of its kind that hold a passage and that ``filters``
-        allow."""
+        """The non-empty collections of each source of a plan, by kind, within ``filters``."""
         allowed = filters.collections or self._filled()
         named = {
             source: tuple(name for name in self.of_kinds((kind,)) if name in allowed)
@@ -199,7 +197,7 @@ class Workspace:
         return Sources(**named, graph=bool(self.library.graph.counts()))
 
     def provenance(self, judged: bool = False) -> Provenance:
-        """What answers now; the judge of entailment where a model's words or (``judged``) claims are held to it."""
+        """The models, prompts and generation in use; with the judge where it checks statements or claims."""
         identity, reranker, chat = self._site.encoder.identity, self._site.reranker, self._site.chat
         by_chat = chat is not None and any(
             self.roles.by(role) == "chat" for role in ROLES.values() if role.name not in self.roles.own
@@ -220,24 +218,23 @@ class Workspace:
         )
 
     def bounds(self) -> Bounds:
-        """How many studies M-Eval looks at, and where."""
+        """The numbers and collections of studies that M-Eval reads."""
         from localmed.workflows.m_eval import Bounds
 
         site = self.settings.workflows
         return Bounds(site.m_eval_found, site.m_eval_kept, self.of_kinds(site.m_eval_kinds))
 
     def of_kinds(self, kinds: Sequence[str]) -> tuple[str, ...]:
-        """The collections of ``kinds`` that hold a passage, first priority first."""
+        """The non-empty collections of ``kinds``, by priority."""
         filled, collections = self._filled(), self.library.catalogue.collections()
         return tuple(
             collection.name for collection in collections if collection.kind in kinds and collection.name in filled
         )
 
     def _filled(self) -> set[str]:
-        """The collections that hold a passage."""
         return {name for name, (_, passages) in self.library.catalogue.counts().items() if passages}
 
-    def _known(self, filters: SearchFilter) -> None:
+    def _require_known(self, filters: SearchFilter) -> None:
         for name in filters.collections:
             self.library.catalogue.collection(name)
 
@@ -245,11 +242,10 @@ class Workspace:
 
     @cached_property
     def roles(self) -> RoleTable:
-        """Who serves which role."""
+        """The table of who serves which role."""
         return self._role_table(Hooks())
 
     def _role_table(self, hooks: Hooks) -> RoleTable:
-        """Who serves which role, in a run that ``hooks`` follow."""
         settings, model = self.settings, self._site.chat
         watch = Watch(cancelled=hooks.models_over, progress=lambda done, total: hooks.progress(done, total, ""))
         chat = ChatRoles(model, watch) if model else None
@@ -258,16 +254,17 @@ class Workspace:
         rules = role_rules(self.library, self._site)
         return role_table(ROLES, usual, settings.roles, rules, chat, self._site.unfit_roles, own)
 
-    def _finder(self, encoder: Embedder) -> HybridSearch:
+    def _finder(self) -> HybridSearch:
+        encoder = CachingEncoder(self._site.encoder)  # encodes a question once for all searches
         return HybridSearch(self.library, encoder, self.settings.search, self._site.reranker)
 
     def scopes(self, documents: tuple[str, ...]) -> tuple[tuple[Passage, ...], ...]:
-        """In which passages each of ``documents`` says whom it is for: the first ``SCOPES``."""
+        """The first ``SCOPES`` passages of each document that state whom it is for."""
         whole = (self.library.document_passages(name) for name in documents)
         return tuple(tuple(it for it in passages if any(scope_spans(it)))[:SCOPES] for passages in whole)
 
-    def _found(self, finder: HybridSearch, *asked: Any) -> Finding:
-        """As ``find``; by words alone where the encoder or the reranker does not answer, which the reader is told."""
+    def _find_or_by_words(self, finder: HybridSearch, *asked: Any) -> Finding:
+        """``find``, by words alone where encoder or reranker do not respond; the reader is told."""
         try:
             return self.find(*asked, finder=finder)
         except ModelError:
@@ -285,14 +282,14 @@ class Workspace:
         reranked: bool = True,
         finder: HybridSearch | None = None,
     ) -> Finding:
-        """The sections that speak of ``question``, as it was read: those of its language, then those of others.
+        """Search ``question`` for ``limit`` passages and return at most ``sections`` sections, per language.
 
-        ``limit`` passages are searched for and at most ``sections`` sections shown. ``earlier`` are the questions
-        before it. ``left_out`` names readings that are not searched for; for ``reranked`` see ``HybridSearch.search``.
-        Raise ``UnknownName`` for an unknown collection.
+        Sections in the question's language come first. ``earlier`` are the questions before it, ``left_out`` readings
+        that are not searched for; for ``reranked`` see ``HybridSearch.search``. Raise ``UnknownName`` for an unknown
+        collection.
         """
-        finder = finder or self._finder(CachingEncoder(self._site.encoder))
-        self._known(filters)
+        finder = finder or self._finder()
+        self._require_known(filters)
         index, text = self.library.lexical, clean(question)
         spoken = detect(text)
         read = understood(text, finder.bridge.own_terms, index.spelling, left_out)
@@ -330,7 +327,7 @@ class Workspace:
     def _withdrawn_lately(
         self, search: Callable[..., Found], filters: SearchFilter, hits: Sequence[Hit]
     ) -> tuple[tuple[str, str], ...]:
-        """Title and day of documents withdrawn lately that ``search`` would find among the first of ``hits``."""
+        """Title and day of recently withdrawn documents that ``search`` would rank among the first ``hits``."""
         since = date.fromisoformat(self.library.holding.day) - timedelta(LATELY)
         days = self.library.holding.withdrawn_since(since.isoformat())
         gone = {} if filters.documents else self.library.catalogue.by_ids(days)
@@ -342,7 +339,7 @@ class Workspace:
         return tuple((gone[name].title, days[name]) for name in found if name in gone)
 
     def look_up(self, term: str, question: str = "", context: str = "") -> Card | None:
-        """The card of ``term``, ``None`` where the graph does not know it."""
+        """The card of ``term``, ``None`` where the graph lacks it."""
         try:
             return self.concept(term, question, context=context)
         except UnknownName:
@@ -351,8 +348,8 @@ class Workspace:
     def concept(self, term: str, question: str = "", by_meaning: bool = False, context: str = "") -> Card:
         """The card of ``term`` from the concept graph; raise ``UnknownName`` with near names.
 
-        ``question`` orders its relations (``by_meaning``: by the reranker, else the encoder); it and ``context`` may
-        spell an abbreviation out. Nothing of it is noted anywhere.
+        ``question`` orders its relations (``by_meaning``: with the reranker, else the encoder). Together with
+        ``context`` it may expand an abbreviation. Nothing is logged.
         """
         site = self._site
         reranker = (site.reranker or concepts.Cosine(site.encoder)) if by_meaning and question else None
@@ -361,7 +358,7 @@ class Workspace:
         return concepts.card(self.library.graph, clean(term), cleaned, reranker, site.expand, text, known)
 
     def judge(self, pairs: Sequence[tuple[str, str]]) -> Sequence[Stance]:
-        """The stance of each (premise, hypothesis); ``NOT_JUDGED`` where the judge does not know both languages."""
+        """The stance of each (premise, hypothesis); ``NOT_JUDGED`` unless the judge knows both languages."""
         judge = self._site.entailment
         if not judge.languages:  # it judges nothing, and compares
             return judge.judge(pairs)
@@ -371,14 +368,14 @@ class Workspace:
         return [next(stances) if judged else NOT_JUDGED for judged in known]
 
     def compare(self, question: str, texts: Sequence[str]) -> tuple[float, ...]:
-        """How like ``question`` each text is, by reranker or encoder; empty in a language that these do not know."""
+        """The similarity of each text to ``question``, by reranker or encoder; empty in an unknown language."""
         site = self._site
         if not texts or detect(question) not in site.encoder.identity.languages:
             return ()
         return tuple(map(float, (site.reranker or concepts.Cosine(site.encoder)).score(question, texts)))
 
     def mint(self, hits: tuple[Hit, ...], first: int = 1) -> tuple[Evidence, ...]:
-        """Evidence for ``hits``, numbered in their order from ``first`` on: the only place where markers are made."""
+        """Evidence for ``hits``, numbered from ``first``. Markers are made nowhere else."""
         documents = self.library.catalogue.by_ids({hit.passage.document_id for hit in hits})
         kinds = {collection.name: collection.kind for collection in self.library.catalogue.collections()}
         for hit in hits:
@@ -406,32 +403,31 @@ class Workspace:
             replaced_by=document.replaced_by,
             kind=kind,
             overdue=self.library.holding.overdue(document.id),
-            planted=self._planted(hit.passage),
+            planted=self._is_planted(hit.passage),
             remark=remark.note if (remark := self.library.remarks.get(hit.passage.id)) else "",
         )
 
-    def _planted(self, passage: Passage) -> bool:
-        """Whether ``passage`` speaks to a language model: as a librarian or its import says, else as it reads.
+    def _is_planted(self, passage: Passage) -> bool:
+        """Whether ``passage`` addresses a language model: by its remark, else by the detector.
 
-        By meaning only where a model would read it.
+        The detector's classifier by meaning runs only where a chat model would read the passage.
         """
         remark = self.library.remarks.get(passage.id)
         if remark and remark.planted:
             return remark.planted is Planted.SUSPECTED
         return has_injection(passage.in_context, self._site.emergency_encoder if self._chat() else None)
 
-    def _looked_at(self, found: Sequence[Study | None]) -> tuple[Any, ...]:
-        """``found``, each marked where a passage of it speaks to a language model."""
-        return tuple(it and replace(it, planted=any(map(self._planted, it.passages))) for it in found)
+    def _mark_planted(self, found: Sequence[Study | None]) -> tuple[Any, ...]:
+        return tuple(it and replace(it, planted=any(map(self._is_planted, it.passages))) for it in found)
 
 
 CACHED = 512  # texts: those of a question's few roles; a vector of 384 numbers has 1.5 kB
 
 
 class CachingEncoder:
-    """``Embedder`` that encodes each text once: a question is searched for in each language.
+    """``Embedder`` that encodes each text once, because a question is searched for in each language.
 
-    Made for one run of a flow, so that no text outlives the question it belongs to.
+    Made for one run of a flow, so that no text outlives its question.
     """
 
     def __init__(self, encoder: Embedder) -> None:
@@ -456,5 +452,5 @@ class CachingEncoder:
         return np.stack(cached) if cached else self._encoder.encode((), kind)
 
     def encode_both(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> tuple[Vectors, list[Weights]]:
-        """See ``SparseEncoder.encode_both``; never kept: only a search asks, for its question."""
+        """See ``SparseEncoder.encode_both``; not cached, because only a search uses it, once."""
         return encode_both(self._encoder, texts, kind)

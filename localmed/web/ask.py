@@ -270,7 +270,7 @@ def values_of(visit: Visit, kept: Kept, since: bool = True) -> dict[str, Any]:
         "parts": parts,
         "order_lines": order_lines,
         "colon": joined(("", ""), visit.language, COLON),
-        "unclear": orders.unclear(answer),
+        "unclear": orders.why_unclear(answer),
         "several": orders.several_medicines(answer),
         "in_other_words": {name: order.in_other_words(answer, name) for name in LANGUAGES},
         "state": "\n".join(stated(shown, kept.asked_text, answer.provenance.day)),

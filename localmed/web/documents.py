@@ -59,7 +59,7 @@ class DocumentFilter:
             and (self.only != "overdue" or bool(overdue))
             and (self.only != "notes" or bool(document.notes))
             and (self.only != "unowned" or not document.governance.owner)
-            and lookups.named_by(document, self.title)
+            and lookups.matches_words(document, self.title)
         )
 
     @classmethod
@@ -208,7 +208,7 @@ def _shown(
         more_headings=len(details.headings) - len(headings),
         more=more,
         answers=history.count_citing(visit.session.data, [details.document.id]),
-        values=lookups.set_of(details.document) | (typed or {}),
+        values=lookups.settable_values(details.document) | (typed or {}),
         fault=fault,
         tried=tried or {"passage": ""},
     )
@@ -272,7 +272,7 @@ async def govern(visit: Librarian, document_id: str, request: Request) -> Respon
 
 def _governed(visit: Librarian, document_id: str, values: dict[str, str]) -> Response:
     document = lookups.document(visit.session, document_id)
-    stored = lookups.set_of(document)
+    stored = lookups.settable_values(document)
     changed = {name: value for name, value in values.items() if value != stored[name]}
     try:
         return _set(visit, document, changed)

@@ -48,7 +48,7 @@ def rollback(visit: Librarian, number: int) -> Response:
 def _gone_back(session: Session, number: int, hooks: Hooks) -> Message:
     """Go back; the documents that answer now before the day that was set are named."""
     del hooks  # they reach it by ``hooks.active``
-    waiting = lookups.waiting(session)
+    waiting = lookups.pending_documents(session)
     changes.rollback(session, number)
     rolled_back = message("job.rolled_back")
     early = lookups.effective_among(session, waiting or frozenset())

@@ -101,7 +101,7 @@ def fragment(visit: Visit, template: str, **values: Any) -> str:
         idle_minutes=visit.site.settings.web.idle_minutes,
         notice=f"web.notice.{notice}" if messages.known(f"web.notice.{notice}") else "",
         outcome=_outcome(visit),
-        stops=stops.seen_by(visit.own) if visit.own else (),
+        stops=stops.visible_stops(visit.own) if visit.own else (),
         glass=_glass(visit),
         alerts=_alerts(visit),
         unaudited=visit.own.unaudited if visit.own else (),

@@ -224,7 +224,7 @@ def original(visit: Asking, evidence: Source) -> Response:
 def image(visit: Asking, evidence: Source, answer: Of, start: int = 0, end: int = 0, page: int = 0) -> Response:
     """The page of a source as an image (PNG), ``start:end`` of the source marked, and what belongs to it."""
     span = _span(evidence, (start, end))
-    others = page_images.beside(answer, evidence, span) if answer and span else ()
+    others = page_images.other_marks(answer, evidence, span) if answer and span else ()
     if answer and span and not answer.marks_of(evidence.marker, *span):  # it opens a section without marks
         page, span = page or next((box.page for box in evidence.passage.boxes(*span)), 0), None
     drawn = page_images.page_image(visit.session, evidence, max(page, 0), span, others)

@@ -99,7 +99,7 @@ def _proposed(session: Session, waiting: Upload, file: FilePreview | None) -> di
         return {}
     ((document, passages), _), name = file.documents[0], Path(waiting.name).stem
     titles = (document.title, *(heading for passage in passages for heading in passage.headings), name)
-    title, near = next(filter(lambda title: title != name, titles), name), lookups.alike(session, passages)
+    title, near = next(filter(lambda title: title != name, titles), name), lookups.near_documents(session, passages)
     return {"title": title, "edition": document.edition, uploads.NEAR: " ".join(it.id for it in near)}
 
 
@@ -126,9 +126,9 @@ def _shown(
     edition = values.get("edition", "")
     olds = [
         (old, same, old.id in chosen if typed else same and not uploads.is_older(edition, old.edition))
-        for old, same in uploads.older(visit.session, waiting, values.get("title", ""))
+        for old, same in uploads.predecessors(visit.session, waiting, values.get("title", ""))
     ]
-    gone = uploads.in_its_place(visit.session, waiting)
+    gone = uploads.replaced_documents(visit.session, waiting)
     return pages.page(
         visit,
         "uploaded.html",

@@ -158,7 +158,7 @@ def killed_hosts(folder: Path) -> Row:
                 host.kill()
             killer.join()
             host.wait()
-            asked = canary_gate._noted(settings.data).basis == canary_gate._basis(session)
+            asked = canary_gate._stored_results(settings.data).basis == canary_gate._results_basis(session)
             unasked += generations.served_number(settings.data) != before and not asked
     told = ", ".join(f"{count} {name}" for name, count in sorted(outcomes.items()))
     how = f"{PUBLICATIONS} publications, the host killed (SIGKILL) at a random moment of each: {told}"

@@ -19,13 +19,13 @@ UNANSWERED = (
 )  # fmt: skip
 
 
-@pytest.mark.slow
 def listed(file: Path, times: int = 4) -> Path:
     rows = [f'"{one}",yes' for one in ANSWERED * times] + [f'"{one}",否' for one in UNANSWERED * times]
     file.write_text("\ufeffquestion,answered\n" + "\n".join(rows) + "\n", "utf-8")
     return file
 
 
+@pytest.mark.slow
 def test_limits_are_measured_printed_and_taken_from_the_settings(copied: Localmed, tmp_path: Path) -> None:
     file = listed(tmp_path / "questions.csv")
     values = copied.ok("calibrate", str(file), "--json").json

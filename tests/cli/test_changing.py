@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -118,17 +119,6 @@ def test_prune_removes_what_no_generation_needs(copied: Localmed) -> None:
     assert "Paracetamol" in copied.titles("paracetamol")
 
 
-def test_verify_names_a_damaged_file(copied: Localmed) -> None:
-    catalogue = copied.data / "generations" / "0001" / "library.sqlite"
-    content = bytearray(catalogue.read_bytes())
-    content[-1] ^= 1
-    catalogue.write_bytes(bytes(content))
-    ran = copied("generations", "verify")
-    assert ran.code == 5
-    assert "library.sqlite" in ran.out
-    assert copied("generations", "verify", "--json").json["1"]
-
-
 def test_collections(copied: Localmed) -> None:
     copied.ok("collections", "create", "textbooks", "--title", "Textbooks", "--priority", "50", "--language", "en")
     assert copied.ok("collections", "list", "--json").json["textbooks"]["title"] == "Textbooks"
@@ -204,6 +194,28 @@ def test_file_names_of_any_kind(copied: Localmed, tmp_path: Path) -> None:
     assert "skipped: 1" in ran.out
     assert "not UTF-8" in ran.out
     assert "用药指南" in copied.ok("documents").out
+
+
+@pytest.mark.parametrize(
+    ("options", "remedy"),
+    [
+        (("--ray-workers", "2"), "--engine ray"),
+        (("--engine", "ray", "--dry-run"), "--dry-run"),
+        (("--engine", "ray", "--ray-address", "10.0.0.5:6379"), "ingest.clusters"),
+        (("--engine", "ray", "--ray-address", "10.0.0.5:6379", "--ray-workers", "2"), "--ray-workers"),
+    ],
+)
+def test_what_ray_does_not_do_is_refused_before_it_starts(
+    localmed: Localmed, tmp_path: Path, options: tuple[str, ...], remedy: str
+) -> None:
+    assert remedy in localmed("import", str(tmp_path), "-c", "ward", *options).failed(2)
+
+
+def test_without_ray_it_says_what_to_install(
+    localmed: Localmed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    assert "localmed[ray]" in localmed("import", str(tmp_path), "-c", "ward", "--engine", "ray").failed(2)
 
 
 # --- collections update ----------------------------------------------------------------------------------------------

@@ -8,14 +8,10 @@ from pathlib import Path
 from tests.cli.conftest import COMMAND, Localmed, environment
 
 
-def test_without_a_library(tmp_path: Path) -> None:
-    localmed = Localmed(tmp_path / "data")
-    ran = localmed.ok("doctor")
-    assert "nothing has been imported yet" in ran.out
-    assert not localmed.data.exists()
-
-
-def test_with_one(copied: Localmed) -> None:
+def test_without_a_library_and_with_one(copied: Localmed, tmp_path: Path) -> None:
+    empty = Localmed(tmp_path / "none")
+    assert "nothing has been imported yet" in empty.ok("doctor").out
+    assert not empty.data.exists()
     copied.data.chmod(0o700)
     ran = copied.ok("doctor", "--full", "--json")
     levels = {check["name"]: check["level"] for check in ran.json["checks"]}

@@ -107,20 +107,15 @@ def test_a_recording_replays_to_the_same_answer(localmed: Localmed, order: Path,
     assert "Released by A. Nurse" in replayed.out
 
 
-def test_no_leaflet_of_an_order_with_an_abbreviation_of_two_meanings(localmed: Localmed, tmp_path: Path) -> None:
+def test_no_leaflet_of_an_ambiguous_abbreviation_or_an_unchecked_line(localmed: Localmed, tmp_path: Path) -> None:
     order, page = tmp_path / "order.txt", tmp_path / "leaflet.html"
-    order.write_text("Chloramphenicol drops OD\n", "utf-8")
-    ran = localmed("explain", str(order), "--leaflet", str(page), "--released-by", "Ada")
-    assert ran.code == 2
-    assert "OD" in ran.err
-    assert not page.exists()
-
-
-def test_a_line_of_two_medicines_is_checked_before_its_leaflet(localmed: Localmed, tmp_path: Path) -> None:
-    order, page = tmp_path / "order.txt", tmp_path / "leaflet.html"
-    order.write_text("Paracetamol 1 g PO, enoxaparin 40 mg SC\n", "utf-8")
     options = ("explain", str(order), "--leaflet", str(page), "--released-by", "Ada")
-    assert "--lines-checked" in localmed(*options).failed(2)
-    assert not page.exists()
+    for text, problem in (
+        ("Chloramphenicol drops OD\n", "OD"),
+        ("Paracetamol 1 g PO, enoxaparin 40 mg SC\n", "--lines-checked"),
+    ):
+        order.write_text(text, "utf-8")
+        assert problem in localmed(*options).failed(2)
+        assert not page.exists()
     localmed.ok(*options, "--lines-checked")
     assert page.exists()

@@ -6,6 +6,7 @@ import json
 import shutil
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -464,3 +465,29 @@ def test_a_sheet_names_no_path_of_the_server(copied: Localmed, tmp_path: Path) -
     lines = [line for line in sheet.read_text("utf-8-sig").splitlines() if "Fluids" in line or "Oxygen" in line]
     (tmp_path / "back.csv").write_text("file,owner\n" + "".join(f"{line.split(',')[0]},Dr Lin\n" for line in lines))
     assert copied.ok("documents", "govern", str(tmp_path / "back.csv"), "-c", "ward", "--json").json["changed"] == 3
+
+
+# --- withdrawn since --------------------------------------------------------------------------------------------------
+
+
+def test_a_replay_names_what_was_withdrawn_since(copied: Localmed, tmp_path: Path) -> None:
+    recording = tmp_path / "recording.json"
+    answer = copied.ok("ask", DOSE, "--json", "--record", str(recording)).json
+    document = copied.id_of("Paracetamol")
+    copied.ok("documents", "withdraw", document, "--reason", "recalled")
+    replayed = copied.ok("replay", str(recording), "--json").json
+    (note,) = (note for note in replayed["notes"] if note not in answer["notes"])
+    assert note["text"] == f"Paracetamol was withdrawn on {datetime.now(UTC).date().isoformat()}: recalled"
+    assert "was withdrawn on" in copied.ok("replay", str(recording)).out
+    copied.ok("documents", "reinstate", document, "--reason", "checked")
+    assert copied.ok("replay", str(recording), "--json").json["notes"] == answer["notes"]
+
+
+def test_an_altered_recording_shows_nothing_of_it(copied: Localmed, tmp_path: Path) -> None:
+    recording = tmp_path / "recording.json"
+    copied.ok("ask", DOSE, "--record", str(recording))
+    values = json.loads(recording.read_text("utf-8"))
+    values["steps"] = json.loads(json.dumps(values["steps"]).replace(" 4 g", " 9 g"))
+    recording.write_text(json.dumps(values), "utf-8")
+    ran = copied("replay", str(recording))
+    assert (ran.code, "9 g" in ran.out) == (3, False)

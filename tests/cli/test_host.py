@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from localmed.cli.serve import _until_told
+from localmed.cli.serve import _stop_signal
 from localmed.config import Settings
 from localmed.domain.errors import ModelError
 from localmed.models.choice import choices
@@ -123,7 +123,7 @@ def _killed_while_asked(process: subprocess.Popen[str], encoder: Remote) -> None
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_that_another_thread_is_given_ends_it(number: int) -> None:
-    with _until_told() as stop:
+    with _stop_signal() as stop:
         other = threading.Timer(0.2, lambda: signal.pthread_kill(threading.get_ident(), number))
         other.start()
         assert select.select([stop], [], [], 20)[0], "the main thread, which waits, is not woken by it"

@@ -30,7 +30,7 @@ def test_sources_and_hits_say_so(
     scanned: Evidence, language: str, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answer = answer_of(scanned, language)
-    ask.show(answer)
+    ask.print_text(answer)
     section = ShownSection("1", (ShownLine("1", 0, len(scanned.passage.text)),))
     search.show_finding(replace(answer, receipts=Receipts(sections=(section,))))
     assert "".join(capsys.readouterr().out.split()).count("".join(says.split())) == 2

@@ -125,11 +125,11 @@ def test_work_without_a_terminal_tells_how_far_it_is(
     from localmed.cli import common
 
     monkeypatch.setattr(common, "FIRST_LINE", 0.0)
-    with common.work_shown(True) as hooks:
+    with common.show_progress(True) as hooks:
         hooks.started(message("refresh.stage_backup"))
         for done in range(1, 6):
             hooks.progress(done, 5, "patient.txt")
-    with common.work_shown(False) as hooks:
+    with common.show_progress(False) as hooks:
         hooks.progress(5, 5, "patient.txt")
     step = said("refresh.stage_backup")
     assert capsys.readouterr().err == said("cli.so_far", step=step, share=20) + "\n"

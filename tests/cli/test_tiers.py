@@ -116,14 +116,11 @@ def test_only_the_collections_given(tiered: Localmed) -> None:
     assert (empty["status"], empty["searched"]) == ("abstained", [])
 
 
-def test_an_unknown_preset(tiered: Localmed) -> None:
-    error = tiered("ask", QUESTION, "--preset", "emb").failed(2)
-    assert "ebm" in error
-    assert "paracetamol" not in error
-    tiered("ask", QUESTION, "--preset", "emb", "--json").failed(2)
-
-
-def test_a_preset_of_the_settings_is_the_default_and_can_be_set_aside(own: Localmed) -> None:
+def test_a_preset_of_the_settings_is_the_default_and_an_unknown_one_is_refused(own: Localmed) -> None:
+    for options in ((), ("--json",)):
+        error = own("ask", QUESTION, "--preset", "emb", *options).failed(2)
+        assert "ebm" in error
+        assert "paracetamol" not in error
     (own.data / "localmed.toml").write_text('[ask]\npreset = "mine"\n[tiers.presets]\nmine = [["papers"]]\n')
     answer = answer_of(own, QUESTION)
     assert (answer["searched"], shown(answer)) == (["papers"], {"papers"})

@@ -72,7 +72,7 @@ def unloadable(checkpoint: Path) -> None:
     """Plant a checkpoint that is as it was written, of which torch can read nothing."""
     from localmed.lab import learning
 
-    newest = learning.last(checkpoint.parent)
+    newest = learning.last_checkpoint(checkpoint.parent)
     assert newest, "the stage was killed after it sealed one"
     shutil.copytree(newest, checkpoint)
     (checkpoint / "optimizer.pt").write_bytes(b"PK\x03\x04 cut off")

@@ -9,7 +9,7 @@ import pytest
 from localmed.answering.asking import DECOMPOSITION, RELEVANCE, SELF_KNOWLEDGE, RelevanceInput
 from localmed.domain import AnswerStatus, Provenance, SearchFilter
 from localmed.domain.errors import Rejected
-from localmed.lab.context import ARMS, context
+from localmed.lab.mcq import ARMS, find_evidence
 from localmed.retrieval.tiers import Tier
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Cite, Find, Perform, Search
@@ -24,7 +24,7 @@ HITS = (hit("Zinc is given daily."), hit("Iron is given weekly."), hit("Copper i
 
 def driven(arm: str, helps: bool, certain: bool = False, rejected: str = "") -> tuple[Any, list[str]]:
     """The flow of ``arm`` with a model that finds help in the first passage, or in none; and what was asked for."""
-    flow = context("How often is zinc given?", SearchFilter(), PLAN, Sources(), arm, PROVENANCE)
+    flow = find_evidence("How often is zinc given?", SearchFilter(), PLAN, Sources(), arm, PROVENANCE)
     asked_for: list[str] = []
     result: Any = None
     while True:

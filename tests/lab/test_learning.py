@@ -47,11 +47,11 @@ HALVES: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("half", HALVES)
 def test_the_newest_whole_one_counts_and_what_is_not_whole_is_removed(tmp_path: Path, half: str) -> None:
-    assert learning.last(tmp_path / "none") is None
+    assert learning.last_checkpoint(tmp_path / "none") is None
     written(tmp_path, 8)
     newest = written(tmp_path, 9)
     HALVES[half](written(tmp_path, 10))
-    assert learning.last(tmp_path) == newest, "by step, not by name"
+    assert learning.last_checkpoint(tmp_path) == newest, "by step, not by name"
     assert {path.name for path in tmp_path.glob("checkpoint-*")} <= {"checkpoint-8", "checkpoint-9"}
 
 
@@ -61,7 +61,7 @@ def test_sealing_removes_the_oldest_and_leaves_what_is_being_written(tmp_path: P
     written(tmp_path, 4, sealed=False)
     assert {path.name for path in tmp_path.iterdir()} == {"checkpoint-2", "checkpoint-3", "checkpoint-4"}
     (tmp_path / "checkpoint-3" / learning.SEAL).unlink()  # as a kill leaves one that is being removed
-    assert learning.last(tmp_path) == tmp_path / "checkpoint-2"
+    assert learning.last_checkpoint(tmp_path) == tmp_path / "checkpoint-2"
 
 
 class Trainer:
@@ -84,7 +84,7 @@ class Trainer:
 def test_one_that_cannot_be_loaded_is_set_aside(tmp_path: Path, bad: Any, starts: list[int | None]) -> None:
     kept = [written(tmp_path, step) for step in (5, 10)]
     tries: list[int | None] = []
-    learning._trained(lambda: Trainer(bad, tries), tmp_path)
+    learning._train(lambda: Trainer(bad, tries), tmp_path)
     assert tries == starts
     assert [learning.step_of(path) in bad for path in kept] == [not path.exists() for path in kept]
     assert len(list(tmp_path.glob("unloadable-checkpoint-*"))) == len(bad)
@@ -93,7 +93,7 @@ def test_one_that_cannot_be_loaded_is_set_aside(tmp_path: Path, bad: Any, starts
 def test_an_error_of_a_later_step_costs_no_checkpoint(tmp_path: Path) -> None:
     newest = written(tmp_path, 10)
     with pytest.raises(RuntimeError):
-        learning._trained(lambda: Trainer({10: "a later step"}, []), tmp_path)
+        learning._train(lambda: Trainer({10: "a later step"}, []), tmp_path)
     assert newest.is_dir()
 
 
@@ -103,10 +103,10 @@ def test_what_libraries_raise_ends_in_one_line(tmp_path: Path, monkeypatch: pyte
     def failing(*_: object) -> Any:
         raise RuntimeError("Failed to import trl.trainer.dpo_trainer because of the following error")
 
-    monkeypatch.setattr(learning, "_trainer", failing)
+    monkeypatch.setattr(learning, "_make_trainer", failing)
     base = learning.Base("tiny", tmp_path / "tiny.gguf", "0" * 64)
     with pytest.raises(ModelError) as raised:
-        learning._stage(base, learning.Recipe(), [], {"stage": "dpo"}, tmp_path / "dpo", None, lambda *_: None)
+        learning._train_stage(base, learning.Recipe(), [], {"stage": "dpo"}, tmp_path / "dpo", None, lambda *_: None)
     assert raised.value.message.code == "training.failed"
     assert dict(raised.value.message.parameters) == {"stage": "dpo", "error": "RuntimeError"}
     assert json.loads((tmp_path / "dpo" / "made.json").read_text()) == {"stage": "dpo"}
@@ -221,4 +221,4 @@ def test_rows_are_reordered_as_pairs_of_the_rotation() -> None:
     assert learning.reordered(rows, 2)[:, 0].tolist() == [0, 2, 1, 3, 4, 6, 5, 7]
     assert learning.reordered(rows, 0) is rows
     with pytest.raises(ModelError, match="gemma"):
-        learning.check("gemma3")
+        learning.require_mergeable("gemma3")

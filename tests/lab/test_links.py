@@ -31,7 +31,7 @@ from localmed.lab.link_eval import (
     LinkInput,
     LinkSource,
     LinkStatement,
-    evaluated,
+    evaluate,
     of_answer,
 )
 from localmed.lab.links import LinkRow
@@ -61,9 +61,9 @@ def by_words(premise: str, hypothesis: str) -> Stance:
 def counted(task: LinkInput, scores: Sequence[float | None] = ()) -> LinkCounts:
     """The counts by ``by_words``, as the flow takes them."""
     stances = {pair: by_words(*pair) for pair in link_eval.pairs(task, ENGLISH)}
-    right = link_eval.correct(link_eval.citation_sets(task, ENGLISH), stances)
+    right = link_eval.entailed_sets(link_eval.citation_sets(task, ENGLISH), stances)
     stances |= {pair: by_words(*pair) for pair in link_eval.reduced_pairs(right)}
-    return link_eval.counted(task, ENGLISH, stances, scores or (None,) * len(task.sources))
+    return link_eval.count_links(task, ENGLISH, stances, scores or (None,) * len(task.sources))
 
 
 def source(marker: str, text: str) -> LinkSource:
@@ -163,7 +163,7 @@ def test_correctness(texts: tuple[str, ...], gold: str, consistency: float | Non
 def test_a_contradiction_counts_in_whichever_order_the_judge_sees_it() -> None:
     task = LinkInput("?", (says("Zinc helps."), says("Zinc harms.")))
     stances = dict.fromkeys(link_eval.pairs(task, ENGLISH), NEUTRAL) | {("Zinc harms.", "Zinc helps."): NO}
-    assert link_eval.counted(task, ENGLISH, stances, ()).conflicts == 1
+    assert link_eval.count_links(task, ENGLISH, stances, ()).conflicts == 1
 
 
 TEXTS = st.lists(st.sampled_from(("zinc", "honey", "rest", "helps", "not", "cough")), max_size=4).map(" ".join)
@@ -232,7 +232,7 @@ def run(
         served, find=lambda *_: again or found(), judge=lambda pairs: [by_words(*pair) for pair in pairs]
     )
     driver = Driver(answering, Hooks(recorder=Steps(lambda request, _: requests.append(request))))
-    return driver.part(evaluated(task, SearchFilter(), JUDGED if chat else PLAN, languages)), requests
+    return driver.part(evaluate(task, SearchFilter(), JUDGED if chat else PLAN, languages)), requests
 
 
 def chat(*labels: Said) -> ChatRoles:

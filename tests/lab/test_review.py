@@ -31,7 +31,7 @@ CONTROL = json.dumps(
 
 
 def exported(text: str = CASES, reviewers: tuple[str, ...] = ("r1", "r2"), **others: Any) -> Any:
-    return review.blinded(review.cases(text, "cases.jsonl", "clinician"), reviewers, "clinician", 1, **others)
+    return review.make_sheets(review.cases(text, "cases.jsonl", "clinician"), reviewers, "clinician", 1, **others)
 
 
 def filled(sheet: Sequence[review.Block], value: Any, delimiter: str = ",") -> str:
@@ -73,7 +73,7 @@ def test_a_form_comes_back_in_whatever_code_a_spreadsheet_saved_it(code: str, de
     text = CASES.replace("Question", "血壓").replace("Yes", "能，目標")
     sheets, key = exported(text)
     content = filled(sheets["r1"], lambda *_: "1.0", delimiter).encode(code)
-    read = review.ratings(review.decoded(content), "r1.csv", key)
+    read = review.ratings(review.decode(content), "r1.csv", key)
     assert len(read) == 16
     assert all(set(row.values()) == {1} for row in read.values())
 
@@ -105,7 +105,7 @@ def test_who_misses_a_control_is_left_out_and_controls_are_in_no_result() -> Non
 
     forms = [review.ratings(filled(sheets["r1"], honest), "1", key),
              review.ratings(filled(sheets["r2"], lambda *_: "1"), "2", key)]  # fmt: skip
-    ratings, left_out = review.merged(forms, key)
+    ratings, left_out = review.merge_ratings(forms, key)
     assert left_out == ("r2",)
     assert {rating.reviewer for rating in ratings} == {"r1"}
     assert {rating.case for rating in ratings} == {f"q{n}" for n in range(8)}

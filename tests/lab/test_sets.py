@@ -84,7 +84,7 @@ def test_files_that_cannot_be_read_or_are_huge(tmp_path: Path) -> None:
 
 def loaded(folder: Path, library: Library, qrels: str, search_filter: SearchFilter = ANY) -> dict[str, dict[str, int]]:
     queries = written(folder, "q.tsv", "1\tasthma\n2\tgout\n")
-    question_set = sets.judged(queries, written(folder, "r.txt", qrels), library, search_filter)
+    question_set = sets.read_judged(queries, written(folder, "r.txt", qrels), library, search_filter)
     return {question: dict(judged) for question, judged in question_set.judgements.items()}
 
 
@@ -109,7 +109,7 @@ def test_a_name_of_several_documents_is_an_error(tmp_path: Path, library: Librar
 
 def test_what_is_not_in_the_library_is_left_out_and_counted(tmp_path: Path, library: Library) -> None:
     queries, qrels = written(tmp_path, "q.tsv", "1\tx\n"), written(tmp_path, "r.txt", "1 0 n1 1\n1 0 a 1\n1 0 b 0\n")
-    question_set = sets.judged(queries, qrels, library, ANY)
+    question_set = sets.read_judged(queries, qrels, library, ANY)
     assert message("evaluation.note.lost", count=2) in question_set.notes
     with pytest.raises(InputError, match="none of the 1 judged documents"):
         loaded(tmp_path, library, "1 0 nowhere 1\n")
@@ -122,7 +122,7 @@ def test_judged_questions_that_are_not_asked_and_the_leading_measure(tmp_path: P
         loaded(tmp_path, library, "1 0 n1 1\n3 0 n1 1\n4 0 n1 1\n")
     for grade, measure in ((1, "MRR@10"), (2, "nDCG@10")):
         qrels = written(tmp_path, "r.txt", f"1 0 n1 {grade}\n")
-        assert sets.judged(tmp_path / "q.tsv", qrels, library, ANY).measure == measure
+        assert sets.read_judged(tmp_path / "q.tsv", qrels, library, ANY).measure == measure
 
 
 def test_questions_that_nothing_answers_are_left_out_and_counted() -> None:

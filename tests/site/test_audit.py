@@ -343,7 +343,7 @@ def test_what_waits_is_bounded(filled: Settings) -> None:
     file = filled.data / audit.PENDING
     assert file.stat().st_blocks * 512 >= audit.PENDING_BYTES, "a full disk would have no room for it"
     kept = 0
-    while audit._kept(file, long) or audit._kept(file, short):
+    while audit._store_pending(file, long) or audit._store_pending(file, short):
         kept += 1
     assert 20 < kept < 200
     assert file.stat().st_size == audit.PENDING_BYTES
@@ -356,7 +356,7 @@ def test_what_waits_is_bounded(filled: Settings) -> None:
 
 def test_a_line_that_a_power_cut_tore_is_left_out(filled: Settings) -> None:
     file = filled.data / audit.PENDING
-    assert audit._kept(file, audit.entry_of("ask", "1 statements", "answered"))
+    assert audit._store_pending(file, audit.entry_of("ask", "1 statements", "answered"))
     whole = file.read_bytes()
     line = whole.rstrip(b"\0")
     file.write_bytes((line + line[:40]).ljust(len(whole), b"\0"))

@@ -29,7 +29,7 @@ from localmed import config
 from localmed.domain import Answer, AnswerStatus, Receipts, ShownLine, ShownSection
 from localmed.domain.errors import CanariesLost
 from localmed.site import alerts
-from localmed.site.canary_gate import Canary, judged
+from localmed.site.canary_gate import Canary, judge
 from localmed.site.session import Session
 from tests.fakes import documents
 from tests.values import PROVENANCE, evidence, quotation
@@ -106,10 +106,10 @@ def test_what_is_served_may_be_left_when_it_is_damaged(
 ) -> None:
     """The candidate is held against what was answered while all was whole."""
     with opened(served, HashedWords()) as session:
-        remembered = canary_gate._noted(served.data).results
+        remembered = canary_gate._stored_results(served.data).results
         importing.import_paths(session, [write(corpus, {"fever.txt": "Fever\n\nRest.\n"})], described("ward"))
         monkeypatch.setattr(canary_gate, "baseline", failing(Damaged("generation.damaged", name="0002", problem="x")))
-        assert canary_gate._before(session).keys() == remembered.keys()
+        assert canary_gate._results_before(session).keys() == remembered.keys()
         changes.rollback(session, 1)
     assert generations.current(served.data).name == "0001"
 
@@ -266,10 +266,10 @@ WRITTEN = replace(FOUND, status=AnswerStatus.ANSWERED, statements=(quotation(PIE
 def test_a_document_is_among_the_first_sections_or_cited(
     answer: Answer, documents: tuple[str, ...], says: tuple[str, ...], passed: bool
 ) -> None:
-    assert judged(Canary("c", "Which text?", "cite", documents, says), answer).passed is passed
+    assert judge(Canary("c", "Which text?", "cite", documents, says), answer).passed is passed
 
 
 def test_what_must_not_be_answered_fails_only_where_something_is_claimed() -> None:
     canary = Canary("c", "Which text?", "abstain")
-    assert (judged(canary, FOUND).passed, judged(canary, FOUND).cited) == (True, ())
-    assert (judged(canary, WRITTEN).passed, judged(canary, WRITTEN).cited) == (False, ("4.txt",))
+    assert (judge(canary, FOUND).passed, judge(canary, FOUND).cited) == (True, ())
+    assert (judge(canary, WRITTEN).passed, judge(canary, WRITTEN).cited) == (False, ("4.txt",))

@@ -277,9 +277,9 @@ def test_all_marks_of_a_section_are_marked_where_it_opens(client: Clients) -> No
     shown = view(later, "en")
     assert shown
     assert shown.sections[0].pages == (2, 3), "both are printed"
-    boxes = page_images.beside(both, known[marker], both.sections[0].link[1:])
+    boxes = page_images.other_marks(both, known[marker], both.sections[0].link[1:])
     assert {box.y0 for box in boxes} == {700}
-    assert page_images.beside(both, known[marker], (start, end - 1)) == (), "a citation marks itself"
+    assert page_images.other_marks(both, known[marker], (start, end - 1)) == (), "a citation marks itself"
     bare = replace(section, lines=tuple(replace(line, marked=False) for line in section.lines))
     none = replace(answer, receipts=replace(answer.receipts or Receipts(), sections=(bare,), others=()))
     assert none.marks_of(*bare.link) == (), "nothing is marked on the page that is not in the section"
