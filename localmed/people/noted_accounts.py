@@ -20,7 +20,7 @@ from localmed.domain.accounts import rights_of as rights_text
 from localmed.domain.errors import AccountsAltered, LocalmedError
 from localmed.library.in_force import Changing, in_force
 from localmed.library.journal import ACCOUNTS, HALF, Entry, accounts_digest
-from localmed.library.migrations import migrate, sums
+from localmed.library.migrations import add_checksums, migrate
 from localmed.library.state import FILE, Remembered, selected
 from localmed.library.state_migrations import STATE
 
@@ -116,7 +116,7 @@ def restore(state: sqlite3.Connection, listed: Iterable[Account], passwords: boo
     Nobody stays signed in.
     """
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
-        sums(fresh)
+        add_checksums(fresh)
         migrate(fresh, STATE, FILE)
         made = fresh.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'accounts'")
         for name, sql in made:  # which compare and make the checksums: somebody may have taken them out

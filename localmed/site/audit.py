@@ -27,11 +27,11 @@ from localmed.domain import Answer, Message, digest, message
 from localmed.domain.errors import Damaged, LocalmedError, NoLibrary, reason
 from localmed.library import generations, journal, layout
 from localmed.library.in_force import changing
-from localmed.library.journal import ERASED, NO_ENTRY, START, entry_from, now
+from localmed.library.journal import ERASED, MALFORMED, START, entry_from, now
 from localmed.library.journal import Entry as Entry
 from localmed.library.journal import Head as Head  # for pages and commands
 from localmed.library.journal import head_of as head_of
-from localmed.library.migrations import SQLITE_ERRORS, as_ours
+from localmed.library.migrations import SQLITE_ERRORS, translate_error
 from localmed.library.state import FILE, connect, transaction
 from localmed.process import files
 
@@ -102,7 +102,7 @@ class Audit(AbstractContextManager["Audit"]):
         try:
             yield
         except SQLITE_ERRORS as error:
-            raise as_ours(self._data / FILE, error) from None
+            raise translate_error(self._data / FILE, error) from None
 
     def entries(self) -> list[Entry]:
         """All entries, oldest first."""
@@ -121,7 +121,7 @@ class Audit(AbstractContextManager["Audit"]):
     def began_anew(self) -> Message | None:
         """That the log began anew: what was before is missing though the chain is whole."""
         first = self._database.execute("SELECT entry FROM journal ORDER BY id LIMIT 1").fetchone()
-        entry = journal.readable(first[0]) if first else None
+        entry = journal.read_entry(first[0]) if first else None
         return message("doctor.audit_anew", time=entry.time) if entry and entry.outcome == ANEW else None
 
     def cut_off(self) -> Message | None:
@@ -167,8 +167,8 @@ class Audit(AbstractContextManager["Audit"]):
     def verify(self, head: Head | None = None, key_needed: bool = True) -> list[Message]:
         """What is wrong with the log (empty: nothing); ``head`` is one that was taken off the machine."""
         rows, key = self._rows(0), journal.key(self._data)
-        forged = journal.keyed(rows, key) if key or key_needed else ()
-        return [*journal.chained(rows), *forged, *(journal.beyond(rows, head) if head else ())]
+        forged = journal.mac_faults(rows, key) if key or key_needed else ()
+        return [*journal.chain_faults(rows), *forged, *(journal.head_faults(rows, head) if head else ())]
 
     def verify_newest(self, known: Head | None) -> tuple[list[Message], Head | None]:
         """What is wrong with the entries after ``known``, the newest that was verified before; which is that now.
@@ -181,7 +181,7 @@ class Audit(AbstractContextManager["Audit"]):
         first = self.row_at(newest.number - NEWEST)
         begin = max(filter(None, (known, first)), key=lambda head: head.number, default=START)
         rows = self._rows(begin.number)
-        faults = [*journal.chained(rows, begin), *journal.keyed(rows, journal.key(self._data), begin)]
+        faults = [*journal.chain_faults(rows, begin), *journal.mac_faults(rows, journal.key(self._data), begin)]
         return faults, known if faults else newest
 
     def _rows(self, after: int) -> list[journal.Row]:
@@ -279,7 +279,7 @@ def _waiting(pending: Path) -> Iterator[list[Entry]]:
 def _legible(content: bytes) -> Iterator[Entry]:
     """The entries of whole lines; one that a power cut tore is left out."""
     for line in content.split(b"\n"):
-        with suppress(*NO_ENTRY):
+        with suppress(*MALFORMED):
             yield entry_from(line.decode())
 
 

@@ -49,7 +49,7 @@ from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue, differences, only_empty_collections
 from localmed.library.in_force import in_force
 from localmed.library.journal import now
-from localmed.library.migrations import as_ours
+from localmed.library.migrations import translate_error
 from localmed.library.state import rows, selected
 from localmed.process import files, hooks
 from localmed.process.files import contents
@@ -399,7 +399,7 @@ def of_served(session: Session, candidate: Path | None = None) -> Sequence[Canar
                     collections |= {collection.name for collection in catalogue.collections()}
             except sqlite3.DatabaseError as error:
                 if path == (candidate or path):  # what is served may be damaged, and left by going back
-                    raise as_ours(path / CATALOGUE, error) from error
+                    raise translate_error(path / CATALOGUE, error) from error
     return canaries(session.data, collections)
 
 

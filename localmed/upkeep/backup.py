@@ -39,7 +39,7 @@ from localmed.library.catalogue import originals_of
 from localmed.library.in_force import in_force
 from localmed.library.intact import sha256_of
 from localmed.library.layout import Kind
-from localmed.library.migrations import SQLITE_ERRORS, as_ours
+from localmed.library.migrations import SQLITE_ERRORS, translate_error
 from localmed.people.noted_accounts import require_noted
 from localmed.process import files
 from localmed.process.files import told_if_full
@@ -338,7 +338,7 @@ def _database(writing: _Writing, path: Path, name: str) -> StoredFile:
                 source.backup(target)
                 target.execute("PRAGMA journal_mode = DELETE")
         except SQLITE_ERRORS as error:
-            raise as_ours(path, error) from None
+            raise translate_error(path, error) from None
         return writing.put(copy, name, path.stat().st_mode & 0o777)
 
 

@@ -146,7 +146,7 @@ def vector_caches(data: Path) -> Iterator[LocalmedError]:
     """Rows that would be encoded again."""
     for path in layout.entries(data / layout.VECTORS):
         if path.suffix == ".sqlite":
-            if damaged := vectors.damaged(path):
+            if damaged := vectors.count_damaged(path):
                 yield Damaged("stored.vectors", file=str(path), count=damaged)
         elif not path.name.endswith((".sqlite-wal", ".sqlite-shm")):
             yield Damaged("stored.extra", file=str(path))

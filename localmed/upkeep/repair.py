@@ -42,7 +42,7 @@ from localmed.library.journal import (
     WITH_ANOTHER_KEY,
     InForce,
     accounts_digest,
-    go_on,
+    apply_readable,
     replay,
 )
 from localmed.library.library import Builder, building
@@ -88,7 +88,7 @@ def plan(data: Path) -> Step | None:
     try:
         number = generations.served_number(data)
         fault = _problem(data, number)
-        if fault is None and not generations.leased(data, number):
+        if fault is None and not generations.has_lease(data, number):
             fault = message("generation.incomplete.what", name=f"{number:04d}")
         if fault is None:
             return None
@@ -191,7 +191,7 @@ def _salvaged(data: Path, error: Damaged) -> InForce:
         raise error
     with suppress(StateLost):
         since = selected(data, ROWS_WITH_FACTS.replace("FIRST", f"{state.number + 1:d}"))
-        return go_on(state, since, journal.key(data))
+        return apply_readable(state, since, journal.key(data))
     return state
 
 
@@ -223,7 +223,7 @@ def repair(session: Session, step: Step, hooks: Hooks = SILENT) -> None:
 
 def _problem(data: Path, number: int) -> Message | None:
     """What is wrong with generation ``number``, if anything."""
-    problems = generations.whole(data, number)
+    problems = generations.read_faults(data, number)
     return message("generation.damaged.what", name=f"{number:04d}", problem=problems[0]) if problems else None
 
 

@@ -433,13 +433,13 @@ def test_what_is_leased_is_not_pruned_and_what_is_not_goes(two: Settings) -> Non
 
 def test_a_prune_while_everything_is_read_is_no_damage(two: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """A prune is tried before each file is hashed: what is being read stays."""
-    hashed, tried = intact.hashed, []
+    hashed, tried = intact.hash_file, []
 
     def pruned_first(path: Path) -> tuple[str, list[int]]:
         tried.append(pruning.prune(two.data, 1))
         return hashed(path)
 
-    monkeypatch.setattr(intact, "hashed", pruned_first)
+    monkeypatch.setattr(intact, "hash_file", pruned_first)
     with opened(two, HashedWords()) as session:
         assert not any(check.verified(session, None).values())
         assert not check.verify_and_mend(session, SILENT)[2]

@@ -14,7 +14,7 @@ from localmed.config import Settings
 from localmed.domain import SearchFilter, Status, message
 from localmed.domain.errors import UnknownName
 from localmed.library import generations
-from localmed.library.holding import IDS_A_SEARCH, MOST_PASSAGES, Found, allowed
+from localmed.library.holding import IDS_A_SEARCH, MOST_PASSAGES, Found, search_allowed
 from localmed.library.library import SPARSE, Library, build
 from localmed.models.host.protocol import MOST_ITEMS
 from tests.fakes import HashedWords, WeighedWords, described, documents, import_into, jsonl, token_of, withdraw, write
@@ -166,7 +166,7 @@ class Index:
 
 
 def answering(filters: SearchFilter, status_of: dict[str, Status], limit: int = 3) -> list[str]:
-    return [row[1] for row in allowed(Index(), limit, filters, status_of, lambda: map(str, range(PASSAGES)))]
+    return [row[1] for row in search_allowed(Index(), limit, filters, status_of, lambda: map(str, range(PASSAGES)))]
 
 
 OLD = SearchFilter(statuses=(Status.SUPERSEDED,))
