@@ -372,7 +372,7 @@ def replay(session: Session, file: Path, trace: bool, as_json: bool) -> None:
     answer, same = session.replay(text)
     if not same:  # it is not shown: somebody may have altered what a source or a model said in it
         raise InputError("replay.differs")
-    answer = history.with_withdrawals(session, answer)
+    answer = history.note_withdrawals(session, answer)
     give(answer, as_json)
     if trace:
         show_trace(answer)

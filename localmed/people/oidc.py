@@ -1,11 +1,10 @@
-"""Single sign-on by OpenID Connect: the code flow with PKCE, and everything that its reply must prove.
+"""Single sign-on by OpenID Connect: the code flow with PKCE, and the checks of its reply.
 
-Only the server of the issuer is called: its description must name itself, and the addresses in it that we call must lie
-on that server; no redirection and no proxy is followed. A sign-on that was begun is kept in ``site.sqlite`` (state and
-browser as hashes) and is used once, in the browser that began it, within ten minutes. The token is taken from the
-provider itself over TLS, and must be signed by one of its keys with an algorithm that needs a private key, for us, now,
-with our nonce: ``none``, a shared-secret algorithm with the public key, another audience or issuer, an old token are
-refused.
+Only the issuer's server is called: its description must name itself, and the addresses in it must be on that server; no
+redirection and no proxy is followed. A sign-on is stored in ``site.sqlite`` (state and browser as hashes) and usable
+once, in the browser that began it, within ten minutes. The token is fetched from the provider over TLS. It must be
+signed by one of the provider's keys with an algorithm that needs a private key, for us, now, with our nonce: ``none``,
+a shared-secret algorithm with the public key, another audience or issuer, and an old token are refused.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from urllib.parse import quote_plus, urlencode, urlsplit
 from localmed.config import OidcSettings
 from localmed.domain.errors import BadSettings, Unreachable, UsageError
 from localmed.library.state import rows
-from localmed.people.directory import MOST_GROUPS, Person, local, secret_of
+from localmed.people.directory import MOST_GROUPS, Person, is_loopback, read_secret
 from localmed.people.sealing import hash_of
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA")
@@ -43,7 +42,7 @@ TOKEN_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """Where the browser is led, and the secret that it keeps meanwhile."""
+    """The address to send the browser to, and the secret that the browser keeps meanwhile."""
 
     address: str
     browser: str
@@ -51,7 +50,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """What is known of a sign-on that was begun."""
+    """The stored values of a sign-on that was begun."""
 
     nonce: str
     verifier: str
@@ -60,7 +59,7 @@ class _Waiting:
 
 
 def begin(data: Path, callback: str, path: str, settings: OidcSettings) -> Begun:
-    """Begin a sign-on that comes back to ``callback`` and then leads to ``path``."""
+    """Begin a sign-on that returns to ``callback`` and then leads to ``path``."""
     state, browser, nonce, verifier = (secrets.token_urlsafe(TOKEN_BYTES) for _ in range(4))
     provider = _description(settings)
     with rows(data) as database:
@@ -86,26 +85,26 @@ def begin(data: Path, callback: str, path: str, settings: OidcSettings) -> Begun
 
 
 def finish(data: Path, browser: str, reply: Mapping[str, str], settings: OidcSettings) -> tuple[Person, str]:
-    """Who came back with ``reply``, and where they wanted to go; raise ``UsageError`` for whoever proves nothing."""
-    begun = _taken(data, reply.get("state", ""), browser)
+    """Return the person in ``reply`` and the path they wanted; raise ``UsageError`` if anything is not proved."""
+    begun = _take_waiting(data, reply.get("state", ""), browser)
     if reply.get("iss", settings.issuer) != settings.issuer or len(reply.get("code", "")) > LONGEST_CODE:
         raise UsageError("sign_on.not_proved", claim="iss")
     if not reply.get("code"):
         raise UsageError("sign_on.turned_away")
     provider = _description(settings)
-    token = _exchanged(provider, reply["code"], begun, settings)
-    return _person(_claims(token, provider, begun.nonce, settings), settings), begun.path
+    token = _exchange_code(provider, reply["code"], begun, settings)
+    return _person(_check_token(token, provider, begun.nonce, settings), settings), begun.path
 
 
 def reachable(settings: OidcSettings) -> bool:
-    """Whether the provider answers with a description of itself."""
+    """Whether the provider answers with its description."""
     with suppress(Unreachable):
         return bool(_description(settings))
     return False
 
 
-def _taken(data: Path, state: str, browser: str) -> _Waiting:
-    """The sign-on that ``state`` names, which is over now; raise ``UsageError`` for another browser's and old ones."""
+def _take_waiting(data: Path, state: str, browser: str) -> _Waiting:
+    """Return and delete the sign-on of ``state``; raise ``UsageError`` for another browser's or an old one."""
     with rows(data) as database:
         row = database.execute(
             "DELETE FROM sign_ons WHERE state = ? RETURNING browser, begun, nonce, verifier, callback, path",
@@ -119,15 +118,15 @@ def _taken(data: Path, state: str, browser: str) -> _Waiting:
 # --- what the token proves --------------------------------------------------------------------------------------------
 
 
-def _claims(token: str, provider: Mapping[str, Any], nonce: str, settings: OidcSettings) -> dict[str, Any]:
-    """The claims of the token, all of which were checked."""
+def _check_token(token: str, provider: Mapping[str, Any], nonce: str, settings: OidcSettings) -> dict[str, Any]:
+    """Return the claims of the token after checking all of them."""
     from joserfc import jwt
     from joserfc.errors import JoseError
     from joserfc.jwk import KeySet
     from joserfc.jws import JWSRegistry
 
     keys = [
-        key for key in _json(provider["jwks_uri"], settings).get("keys", ())
+        key for key in _get_json(provider["jwks_uri"], settings).get("keys", ())
         if isinstance(key, dict) and key.get("kty") in KEY_TYPES and key.get("use", "sig") == "sig"
     ]  # fmt: skip
     try:
@@ -151,7 +150,7 @@ def _claims(token: str, provider: Mapping[str, Any], nonce: str, settings: OidcS
 
 
 def _public(key: Mapping[str, Any]) -> dict[str, Any]:
-    """The public half of a key, whatever the provider sent."""
+    """Return the public half of a key."""
     return {name: value for name, value in key.items() if name not in ("d", "p", "q", "dp", "dq", "qi", "oth", "k")}
 
 
@@ -169,8 +168,8 @@ def _person(claims: Mapping[str, Any], settings: OidcSettings) -> Person:
 
 
 def _description(settings: OidcSettings) -> dict[str, Any]:
-    """What the provider says of itself, its addresses on its own server."""
-    described = _json(f"{settings.issuer.rstrip('/')}/.well-known/openid-configuration", settings)
+    """Return the provider's description of itself, with all addresses on its own server."""
+    described = _get_json(f"{settings.issuer.rstrip('/')}/.well-known/openid-configuration", settings)
     places = [described.get(name) for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")]
     if described.get("issuer") != settings.issuer or not all(
         isinstance(place, str) and _server(place) == _server(settings.issuer) for place in places
@@ -179,8 +178,8 @@ def _description(settings: OidcSettings) -> dict[str, Any]:
     return described
 
 
-def _exchanged(provider: Mapping[str, Any], code: str, begun: _Waiting, settings: OidcSettings) -> str:
-    """The token for ``code``; raise ``UsageError`` where the provider does not know it (any more)."""
+def _exchange_code(provider: Mapping[str, Any], code: str, begun: _Waiting, settings: OidcSettings) -> str:
+    """Return the token for ``code``; raise ``UsageError`` if the provider does not accept it."""
     values = {
         "grant_type": "authorization_code",
         "code": code,
@@ -189,27 +188,27 @@ def _exchanged(provider: Mapping[str, Any], code: str, begun: _Waiting, settings
         "code_verifier": begun.verifier,
     }
     headers = {"content-type": "application/x-www-form-urlencoded"}
-    if secret := secret_of(settings.secret_file):
+    if secret := read_secret(settings.secret_file):
         known = f"{quote_plus(settings.client_id)}:{quote_plus(secret)}"
         headers["authorization"] = f"Basic {base64.b64encode(known.encode()).decode()}"
-    status, reply = _called(provider["token_endpoint"], settings, urlencode(values).encode(), headers)
+    status, reply = _call(provider["token_endpoint"], settings, urlencode(values).encode(), headers)
     token = reply.get("id_token")
     if status != http.HTTPStatus.OK or not isinstance(token, str):
         raise UsageError("sign_on.not_proved", claim="code")
     return token
 
 
-def _json(address: str, settings: OidcSettings) -> dict[str, Any]:
-    status, reply = _called(address, settings)
+def _get_json(address: str, settings: OidcSettings) -> dict[str, Any]:
+    status, reply = _call(address, settings)
     if status != http.HTTPStatus.OK:
         raise Unreachable("sign_on.unreachable", kind=str(status))
     return reply
 
 
-def _called(
+def _call(
     address: str, settings: OidcSettings, body: bytes | None = None, headers: Mapping[str, str] | None = None
 ) -> tuple[int, dict[str, Any]]:
-    """Status and JSON of one request to the issuer's server."""
+    """Return status and JSON of one request to the issuer's server."""
     scheme, host, port = server = _server(address)
     if server != _server(settings.issuer):
         raise Unreachable("sign_on.other_server")
@@ -242,17 +241,17 @@ def _tls(ca: str) -> ssl.SSLContext:
 
 
 def _server(address: str) -> tuple[str, str, int]:
-    """Scheme, host and port of an address; raise ``BadSettings`` for one that would be called without TLS."""
+    """Return scheme, host and port of an address; raise ``BadSettings`` for a remote one without TLS."""
     parts = urlsplit(address)
     with suppress(ValueError):
         port = parts.port or {"https": 443, "http": 80}.get(parts.scheme, 0)
-        if parts.hostname and (parts.scheme == "https" or (parts.scheme == "http" and local(parts.hostname))):
+        if parts.hostname and (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname))):
             return parts.scheme, parts.hostname, port
     raise BadSettings("sign_on.server", server=address[:200])
 
 
-def checked(settings: OidcSettings) -> None:
-    """Raise ``BadSettings`` for an issuer that cannot be called, or no client."""
+def check_settings(settings: OidcSettings) -> None:
+    """Raise ``BadSettings`` for an issuer that cannot be called, or without a client."""
     _server(settings.issuer)
     if not settings.client_id or "openid" not in settings.scopes:
         raise BadSettings("sign_on.client")

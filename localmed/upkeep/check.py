@@ -180,7 +180,7 @@ def state(data: Path) -> Iterator[LocalmedError]:
         yield Damaged("stored.audit", file=str(data / STATE_FILE), fault=faults[0], count=len(faults))
     if in_force(data).number and copy_of(data) is None:
         yield Damaged("state.copy", file=str(data / COPY))
-    if count := history.unopened(data):
+    if count := history.count_unopened(data):
         yield Damaged("stored.unopened", file=str(data / KEY), count=count)
 
 

@@ -134,7 +134,7 @@ def _change(session: Session) -> dict[str, Any]:
             reason = as_json(row.reason, "en") if isinstance(row.reason, Message) else row.reason
             kept.append({"number": row.number, "served": row.served, "created": row.created, "reason": reason,
                          "documents": row.documents, "passages": row.passages})  # fmt: skip
-    moved = [asdict(line) for line in nights.lines_of(canary_gate.last(session.data))]
+    moved = [asdict(line) for line in nights.canary_lines(canary_gate.last(session.data))]
     return {"version": __version__, "generations": kept, "canaries_moved": moved}
 
 

@@ -49,7 +49,7 @@ class Incident:
 def export(session: Session, id_: str, shown: Callable[[Answer], str]) -> Incident:
     """The archive of the answer ``id_``, with its text as ``shown`` makes it; raise ``UnknownName`` for none."""
     session.require(Right.SAFETY)
-    user, kept = history.of_anybody(session, id_)
+    user, kept = history.find_answer(session, id_)
     reports = [report for report in feedback.reports(session) if report.answer_id == id_]
     with session.change("safety incident", id_) as change:
         open_question = session.settings.web.incident_question or any(report.user == user for report in reports)

@@ -202,11 +202,11 @@ def _rights(data: Path, state: InForce) -> tuple[tuple[Account, ...], bool]:
     """
     if state.accounts in ("", noted_accounts.stored_digest(data)):
         return (), True
-    stored = noted_accounts.readable(data)
-    now = [noted_accounts.rights_read(one.user, state.rights.get(one.user, "")) or replace(one, disabled=True)
+    stored = noted_accounts.read_unchecked(data)
+    now = [noted_accounts.parse_rights(one.user, state.rights.get(one.user, "")) or replace(one, disabled=True)
            for one in stored]  # fmt: skip
     listed = tuple(right for right, one in zip(now, stored, strict=True) if right != one)
-    return listed, noted_accounts.passwords_as_noted(data, state.accounts)
+    return listed, noted_accounts.passwords_match(data, state.accounts)
 
 
 def repair(session: Session, step: Step, hooks: Hooks = SILENT) -> None:

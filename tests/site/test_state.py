@@ -146,10 +146,10 @@ def test_answers_that_the_key_does_not_open_are_told_and_no_key_is_made_by_looki
         stops.lift(session, stops.WORKFLOW, "ask")
         history.keep(session, "", "Sepsis?", session.ask("Sepsis?", SearchFilter()))
         whole = key.read_bytes()
-        assert (len(history.listing(session)[0]), history.unopened(filled.data)) == (1, 0)
+        assert (len(history.listing(session)[0]), history.count_unopened(filled.data)) == (1, 0)
         key.unlink() if harm == "lost" else key.write_bytes(bytes([whole[0] ^ 1]) + whole[1:])
         assert history.listing(session) == ([], 1)
-        assert history.unopened(filled.data) == 1
+        assert history.count_unopened(filled.data) == 1
         assert key.exists() is (harm == "altered")
         history.keep(session, "", "Sepsis?", session.ask("Sepsis?", SearchFilter()))  # questions go on
     told = Localmed(filled.data)("doctor", "--full")
