@@ -104,7 +104,7 @@ def _alone(data: Path) -> Iterator[None]:
 
 
 def _run_stages(session: Session, night: Night, stages: _Stages) -> Night:
-    fit.watch(session.settings, fit.look())
+    fit.watch(session.settings, fit.inspect_machine())
     _require_room(session)
     refused: tuple[Message, ...] = ()
     if session.settings.refresh.packs:
@@ -124,7 +124,7 @@ def _run_stages(session: Session, night: Night, stages: _Stages) -> Night:
         outcomes = import_together(session, intakes, hooks=stages.hooks, action="refresh", patience=patience)
         reports = {name: one for name, one in outcomes.items() if isinstance(one, Report)}
         errors = failures | {name: one for name, one in outcomes.items() if isinstance(one, LocalmedError)}
-        for name in packs.pending(session.data):
+        for name in packs.pending_packs(session.data):
             if set(packs.parts_of(session.data, name)) <= set(reports):
                 packs.finish(session, name)
         compared = canary_gate.standing(session)
@@ -167,8 +167,8 @@ def _verify(session: Session, night: Night, hooks: Hooks, patience: Patience) ->
     _set_alert(session, "damage", message("refresh.damaged", count=len(left), fault=left[0]) if left else None)
     with suppress(NoLibrary):
         number = generations.served_number(session.data)
-        if problems := check.of_generation(session.data, None, whole=False):
-            if not repair.possible(session.data, number):
+        if problems := check.generation_faults(session.data, None, whole=False):
+            if not repair.can_rebuild(session.data, number):
                 raise Damaged("generation.damaged", name=f"{number:04d}", problem=problems[0])
             repair.rebuild(session, number, hooks, patience)
             mended += (message("generation.made.rebuild", number=number),)
@@ -184,7 +184,9 @@ def intakes_of(session: Session) -> tuple[dict[str, Intake], dict[str, LocalmedE
         earlier = []
     intakes, failures = dict[str, Intake](), dict[str, LocalmedError]()
     parts = {
-        key: part for pack in packs.pending(session.data) for key, part in packs.parts_of(session.data, pack).items()
+        key: part
+        for pack in packs.pending_packs(session.data)
+        for key, part in packs.parts_of(session.data, pack).items()
     }
     for name in dict.fromkeys((*earlier, *watched, *parts)):
         try:

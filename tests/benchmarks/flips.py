@@ -315,7 +315,9 @@ def _restore(path: Path, whole: bytes) -> None:
 def _whole(settings: Settings) -> bool:
     """Whether the whole check finds something."""
     with opened(settings, HashedWords(), uses=PLAIN) as session:
-        return any(check.verified(session, None).values()) or bool(session.site.registry.problems("tiny", full=True))
+        return any(check.find_all_faults(session, None).values()) or bool(
+            session.site.registry.problems("tiny", full=True)
+        )
 
 
 def _judge(

@@ -441,7 +441,7 @@ def test_a_prune_while_everything_is_read_is_no_damage(two: Settings, monkeypatc
 
     monkeypatch.setattr(intact, "hash_file", pruned_first)
     with opened(two, HashedWords()) as session:
-        assert not any(check.verified(session, None).values())
+        assert not any(check.find_all_faults(session, None).values())
         assert not check.verify_and_mend(session, SILENT)[2]
     assert tried
 
@@ -451,7 +451,7 @@ def test_a_generation_that_was_listed_and_then_pruned_is_no_damage(
 ) -> None:
     monkeypatch.setattr(generations, "numbers", lambda _: [1, 2, 3])
     with opened(two, HashedWords()) as session:
-        assert check.of_generations(two.data).keys() == {1, 2}
+        assert check.all_generation_faults(two.data).keys() == {1, 2}
         assert [row.number for row in lookups.generations_kept(session)] == [1, 2]
         assert not check.verify_and_mend(session, SILENT)[2]
 
@@ -461,7 +461,7 @@ def test_a_generation_that_is_being_removed_is_there_no_more(two: Settings, monk
     seen: list[set[int]] = []
 
     def slowly(folder: Path, ignore_errors: bool) -> None:
-        seen.append({number for number, faults in check.of_generations(two.data).items() if not faults})
+        seen.append({number for number, faults in check.all_generation_faults(two.data).items() if not faults})
         assert list(check.folder_of_generations(two.data)) == []
 
     monkeypatch.setattr(shutil, "rmtree", slowly)

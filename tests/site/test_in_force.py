@@ -131,7 +131,7 @@ def test_what_was_altered_stops_everything_until_it_is_repaired(
     assert Localmed(filled.data)("doctor").code == 5
     assert Localmed(filled.data)("repair", "--yes").code == 0
     holds(filled)
-    assert repair.records(filled.data) == []
+    assert repair.plan_records(filled.data) == []
     with opened(filled, HashedWords()) as session:
         changes.withdraw(session, document, True, "too")
     assert answers(filled, "antibiotics") == set()
@@ -180,7 +180,7 @@ def test_the_manifest_knows_a_journal_that_was_cut_with_its_copy(filled: Setting
         answers(filled, "antibiotics")
     assert raised.value.message.code == "state.cut"
     with pytest.raises(Damaged):
-        repair.records(filled.data)  # nothing is guessed
+        repair.plan_records(filled.data)  # nothing is guessed
 
 
 def test_an_account_that_was_disabled_since_an_older_file_stays_disabled(filled: Settings) -> None:
@@ -224,7 +224,7 @@ def test_with_another_key_nothing_is_changed_until_somebody_says_so(filled: Sett
     assert answers(filled, "antibiotics") == set()
     with Audit(filled.data) as log:
         assert log.verify() == []
-    assert repair.records(filled.data) == []
+    assert repair.plan_records(filled.data) == []
 
 
 def test_a_repair_is_enough_though_the_clock_went_back(filled: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

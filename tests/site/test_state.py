@@ -136,7 +136,7 @@ def test_of_a_folder_without_its_journal_stops_are_put_in_force_again(since: Set
     lose(since.data, harm)
     restore(since.data.parent / "backups", since.data, "", True, SILENT)
     assert sorted(stopped(since)) == [("collection", "ward"), ("workflow", "ask")]
-    assert not repair.records(since.data)
+    assert not repair.plan_records(since.data)
 
 
 @pytest.mark.parametrize("harm", ["lost", "altered"])
@@ -343,11 +343,11 @@ def test_an_account_that_no_session_made_opens_nothing(filled: Settings, stateme
 def test_repair_gives_back_the_rights_that_the_log_knows(filled: Settings, statement: str) -> None:
     forged(filled, statement)
     with opened(filled, HashedWords()) as session:
-        for step in (steps := repair.records(filled.data)):
+        for step in (steps := repair.plan_records(filled.data)):
             assert step.shown
             step.do(session)
     assert len(steps) == 1
-    assert repair.records(filled.data) == []
+    assert repair.plan_records(filled.data) == []
     rights = {account.user: account for account in accounts.accounts(filled.data)}
     assert rights["nurse"] == NURSE
     assert rights["boss"] == Account("boss", SessionRole.ADMIN)

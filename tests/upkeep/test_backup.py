@@ -69,8 +69,8 @@ def restored(folder: Path, tmp_path: Path, settings: Settings) -> Settings:
     data = tmp_path / "restored"
     restore(folder, data, "", False, SILENT)
     verify(data)
-    assert not check.of_generation(data, None)
-    assert [fault.what for fault in check.beside(data)] == []
+    assert not check.generation_faults(data, None)
+    assert [fault.what for fault in check.faults_beside(data)] == []
     return replace(settings, data=data)
 
 
@@ -90,7 +90,7 @@ def test_a_restored_library_answers_the_same(session: Session, filled: Settings,
     )
     before = session.ask(QUESTION, SearchFilter())
     made = backup.make(session, folder, SILENT)
-    assert not list(backup.damaged(folder, made))
+    assert not list(backup.damaged_files(folder, made))
     with opened(restored(folder, tmp_path, filled), HashedWords()) as again:
         after = again.ask(QUESTION, SearchFilter())
         assert (after.statements, after.evidence) == (before.statements, before.evidence)
@@ -148,7 +148,7 @@ def test_a_damaged_original_is_named_and_takes_no_place_of_a_good_copy(filled: S
         without = backup.make(session, folder, SILENT)
         assert without.damaged == (name,)
         assert name not in {file.path for file in without.files}, "nothing whole of it is at hand"
-        assert list(backup.damaged(folder, without)) == [name], "what it should hold and does not"
+        assert list(backup.damaged_files(folder, without)) == [name], "what it should hold and does not"
         overwrite(original, good)
         assert not backup.make(session, folder, SILENT).damaged
         overwrite(original, b"decayed")
@@ -156,7 +156,7 @@ def test_a_damaged_original_is_named_and_takes_no_place_of_a_good_copy(filled: S
         assert made.damaged == (name,)
         [stored] = [file for file in made.files if file.path == name]
         assert backup.place_of(folder, made, stored).read_bytes() == good
-        assert not list(backup.damaged(folder, made))
+        assert not list(backup.damaged_files(folder, made))
         night = refresh(session)
         assert [error.code for error in night.errors] == ["backup.originals"]
         assert night.backup
@@ -264,7 +264,7 @@ def test_a_backup_of_an_earlier_version_is_told(folder: Path) -> None:
 def test_a_list_that_names_a_place_outside_is_refused(session: Session, folder: Path) -> None:
     made = backup.make(session, folder, SILENT)
     forged = replace(made, files=(replace(made.files[0], path="../../elsewhere"), *made.files[1:]))
-    (folder / made.name / backup.MANIFEST).write_bytes(backup.written(forged))
+    (folder / made.name / backup.MANIFEST).write_bytes(backup.to_bytes(forged))
     with pytest.raises(Damaged):
         backup.read(folder)
 
@@ -335,9 +335,9 @@ def test_a_file_that_has_decayed_in_the_backup_before_is_copied_again(session: S
     written_once = [file for file in first.files if not file.path.startswith("site.sqlite")]
     largest = max(written_once, key=lambda file: file.bytes)
     flip(backup.place_of(folder, first, largest))
-    assert largest.path in list(backup.damaged(folder, first))
+    assert largest.path in list(backup.damaged_files(folder, first))
     again = backup.make(session, folder, SILENT)
-    assert not list(backup.damaged(folder, again))
+    assert not list(backup.damaged_files(folder, again))
 
 
 def test_what_is_being_read_is_not_removed(
@@ -379,7 +379,7 @@ def test_a_damaged_backup_is_refused(session: Session, folder: Path, tmp_path: P
     assert not (tmp_path / "restored").exists()
     assert not [*tmp_path.glob(".restored*")]
     if harm != "manifest":
-        assert list(backup.damaged(folder, made))
+        assert list(backup.damaged_files(folder, made))
         with pytest.raises(UnknownName):
             restore(folder, tmp_path / "restored", "19990101T000000", False, SILENT)
 
