@@ -101,8 +101,6 @@ class Catalogue:
         """The fields that a librarian has set on documents."""
         return Governed(self._database)
 
-    # --- collections -----------------------------------------------------------------------------------------------
-
     def collections(self) -> list[Collection]:
         """Return all collections, first priority first."""
         rows = self._database.execute(
@@ -123,8 +121,6 @@ class Catalogue:
         names = ("name", "title", "priority", "language", "source", "licence")
         values = (*(getattr(collection, name) for name in names), collection.kind.value)
         self._database.execute("INSERT OR REPLACE INTO collections VALUES (?, ?, ?, ?, ?, ?, ?)", values)
-
-    # --- files -----------------------------------------------------------------------------------------------------
 
     def remove_collection(self, name: str) -> None:
         """Remove a collection's description and its files' rows; ``remove_documents`` removes its documents."""
@@ -152,8 +148,6 @@ class Catalogue:
     def remove_file(self, collection: str, path: str) -> None:
         """Remove a file's row; ``remove_documents`` removes its documents."""
         self._database.execute("DELETE FROM files WHERE collection = ? AND path = ?", (collection, path))
-
-    # --- documents -------------------------------------------------------------------------------------------------
 
     def document(self, prefix: str) -> Document:
         """Return the document whose id starts with ``prefix``; raise ``UnknownName`` if none or several do."""

@@ -119,8 +119,6 @@ class DenseIndex:
         """Set this index's search effort on a Lance query."""
         return query.nprobes(PROBES).refine_factor(REFINE)
 
-    # --- writing ---------------------------------------------------------------------------------------------------
-
     def delete_documents(self, documents: Iterable[str]) -> None:
         """Delete every row of the documents."""
         ids = list(documents)
@@ -200,7 +198,6 @@ class DenseIndex:
 
 
 def _condition(filters: SearchFilter) -> str:
-    """Return ``filters`` as a Lance filter expression, "" without conditions."""
     parts = []
     if filters.collections:
         parts.append(f"collection IN ({_quoted(filters.collections)})")

@@ -131,7 +131,6 @@ def current(data: Path) -> Path:
 
 
 def _withdrawals(data: Path) -> bool:
-    """Whether the copy of the state in force lists a withdrawal."""
     with suppress(OSError, ValueError, LookupError, TypeError):
         return bool(json.loads(files.own_bytes(data / layout.IN_FORCE))["in_force"]["facts"]["withdrawals"])
     return False
@@ -421,7 +420,9 @@ def publish(
     entries = _hash_files(built, path_of(data, parent) if parent else None)
     manifest = Manifest(number, now(), to_text(reason), encoder, parent, documents, passages, entries, journal=journal)
     (built / MANIFEST).write_text(manifest.to_json(), "utf-8")
-    _sync_new(built)
+    for path in [built, *sorted(built.rglob("*"))]:
+        if path.is_dir() or path.stat().st_nlink == 1:  # a published generation shares files with more links
+            files.sync(path)
     _GATE.get()(built)
     hooks.check()  # the last chance to cancel
     target = folder(data) / f"{number:04d}"
@@ -433,7 +434,6 @@ def publish(
 
 
 def _make_link(data: Path, number: int) -> Path:
-    """Create a link to generation ``number`` beside ``current`` and return its path."""
     fresh = data / layout.CURRENT_NEW
     fresh.unlink(missing_ok=True)
     fresh.symlink_to(f"{layout.GENERATIONS}/{number:04d}")
@@ -445,7 +445,10 @@ def switch(data: Path, number: int) -> None:
     path_of(data, number)
     _make_link(data, number).replace(data / layout.CURRENT)
     files.sync(data)
-    _note_served(data, number)
+    rows: list[Swap] = []
+    with suppress(Damaged):  # the history starts again; it only decides about pruning
+        rows = swaps(data)
+    _write_swaps(data, [*rows, Swap(number, now())][-MOST_SWAPS:])
 
 
 def rollback(data: Path, number: int | None) -> int:
@@ -511,13 +514,6 @@ def _hash_files(building: Path, parent: Path | None) -> dict[str, FileEntry]:
     return entries
 
 
-def _sync_new(root: Path) -> None:
-    """Sync every folder, and every file that no published generation shares."""
-    for path in [root, *sorted(root.rglob("*"))]:
-        if path.is_dir() or path.stat().st_nlink == 1:
-            files.sync(path)
-
-
 # --- history of served generations ---------------------------------------------------------------------------------
 
 
@@ -547,14 +543,6 @@ def swaps(data: Path) -> list[Swap]:
     except (OSError, ValueError, TypeError):
         raise Damaged("generation.served_unreadable", file=str(file)) from None
     return rows
-
-
-def _note_served(data: Path, number: int) -> None:
-    try:
-        rows = swaps(data)
-    except Damaged:  # the history starts again; it only decides about pruning
-        rows = []
-    _write_swaps(data, [*rows, Swap(number, now())][-MOST_SWAPS:])
 
 
 def confirm(data: Path, number: int) -> None:

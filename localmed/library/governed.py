@@ -167,7 +167,6 @@ def _has_lapsed(set_: Mapping[str, str], content: str, file_sha256: str) -> bool
 
 
 def _headings_digest(set_: Mapping[str, str]) -> list[str]:
-    """Return a digest of the heading fields; empty without any."""
     headings = sorted(pair for pair in set_.items() if of_heading(pair[0]))
     return [f"{HEADING}:{digest(*(part for pair in headings for part in pair))}"] if headings else []
 

@@ -133,8 +133,6 @@ class Graph:
             self._database.execute("COMMIT")
         self._database.close()
 
-    # --- writing ---------------------------------------------------------------------------------------------------
-
     def put_source(self, source: Source) -> int:
         """Begin the rows of ``source``, replacing those of its document; return its number. End with ``keep`` or
         ``undo``.
@@ -211,8 +209,6 @@ class Graph:
         return dict(
             self._database.execute(f"SELECT collection, concepts FROM shown_totals WHERE collection IN ({shown})")  # noqa: S608
         )
-
-    # --- looking up ------------------------------------------------------------------------------------------------
 
     def find(self, name: str) -> list[tuple[str, Name]]:
         """Return the concepts with this name or id, best first, each with the name that matched."""
@@ -372,9 +368,6 @@ def with_prefix(graph: Graph, prefix: str) -> list[Passage]:
     """Return at most two definitions as passages whose id starts with ``prefix``."""
     passages = (cited_passage(concept) for concept in graph.defining(prefix))
     return [passage for passage in passages if passage and passage.id.startswith(prefix)]
-
-
-# --- the graph of a generation being built --------------------------------------------------------------------------
 
 
 class GraphBuild:

@@ -149,7 +149,6 @@ def search_allowed(
 
 
 def _search_documents(search: Search, limit: int, filters: SearchFilter, documents: Collection[str]) -> Found:
-    """Return the best ``limit`` passages of ``documents`` within ``filters``."""
     named = set(filters.documents)
     chosen = sorted(name for name in documents if not named or name in named)
     rows: Found = []

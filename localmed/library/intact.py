@@ -107,7 +107,10 @@ def read_looks(generation: Path) -> Looks:
     """Return the looks of the files when they were hashed; empty if unknown."""
     with suppress(OSError, ValueError):
         looks = json.loads(files.own_bytes(generation / FILE))
-        if isinstance(looks, dict) and all(map(_is_look, looks.values())):
+        if isinstance(looks, dict) and all(
+            isinstance(look, list) and len(look) >= LOOK and all(type(number) is int for number in look)
+            for look in looks.values()
+        ):
             return looks
     return {}
 
@@ -147,10 +150,6 @@ def find_decayed_sample(generation: Path, looks: Looks, names: Sequence[str]) ->
         if _sum(generation / name, place, BLOCK) not in looks[name][LOOK + place // BLOCK :][:1]:
             different[name] = True
     return list(different)
-
-
-def _is_look(numbers: object) -> bool:
-    return isinstance(numbers, list) and len(numbers) >= LOOK and all(type(number) is int for number in numbers)
 
 
 def _size(looks: Looks, name: str) -> int:

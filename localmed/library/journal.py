@@ -84,7 +84,8 @@ class Entry:
         pairs += [f"intent {self.intent}"] if self.intent else []  # absent from older entries
         pairs += [f"entered {self.entered}"] if self.entered else []
         pairs += [f"salt {self.salt}"] if self.salt else []
-        pairs += [f"facts {_canonical(self.facts)}"] if self.facts else []
+        facts_text = json.dumps(self.facts, sort_keys=True, ensure_ascii=False)
+        pairs += [f"facts {facts_text}"] if self.facts else []
         facts = (self.time, self.actor, self.action, self.subject, self.outcome, self.generation)
         return digest(*facts, *pairs, self.previous)
 
@@ -105,10 +106,6 @@ def entry_from(text: str) -> Entry:
 
 
 MALFORMED = (ValueError, TypeError, AttributeError, LookupError)  # what ``entry_from`` raises
-
-
-def _canonical(values: object) -> str:
-    return json.dumps(values, sort_keys=True, ensure_ascii=False)
 
 
 # --- key and head -----------------------------------------------------------------------------------------------------

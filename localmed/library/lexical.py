@@ -72,8 +72,6 @@ class LexicalIndex(TantivyIndex):
         """Return a writer with a heap of ``memory`` bytes; raise ``Busy`` if there is one already."""
         return LexicalWriter(self._writer(memory))
 
-    # --- reading ---------------------------------------------------------------------------------------------------
-
     def search(
         self, question: str, limit: int, filters: SearchFilter, title_boost: float, most_terms: int
     ) -> list[tuple[str, str, float]]:
@@ -100,7 +98,11 @@ class LexicalIndex(TantivyIndex):
         terms = list(dict.fromkeys(term for keyword in keywords for term in self.analyse(keyword, for_query=True)))
         if not terms or limit < 1:
             return []
-        must = [(tantivy.Occur.Must, self._anywhere(term, title_boost)) for term in terms]
+        should, must = tantivy.Occur.Should, []
+        for term in terms:
+            title = tantivy.Query.boost_query(self._term("title", term), title_boost)
+            either = tantivy.Query.boolean_query([(should, self._term("text", term)), (should, title)])
+            must.append((tantivy.Occur.Must, either))
         return self._rescored(self._limited(tantivy.Query.boolean_query(must), filters), terms, limit, title_boost)
 
     def _rescored(
@@ -133,7 +135,6 @@ class LexicalIndex(TantivyIndex):
         return scores
 
     def _frequency(self, field: str, term: str) -> int:
-        """Return the number of readable passages with ``term`` in ``field``."""
         if self._within is None:
             return int(self._searcher.doc_freq(field, term))
         if (field, term) not in self._counts:
@@ -146,7 +147,6 @@ class LexicalIndex(TantivyIndex):
 
     @property
     def _readable(self) -> int:
-        """The number of readable passages."""
         if self._within is None:
             return len(self)
         if ("", "") not in self._counts:
@@ -231,11 +231,6 @@ class LexicalIndex(TantivyIndex):
         """Return the number of passages with ``value`` in a raw field (``document``, ``collection``, ``id``)."""
         result = self._searcher.search(self._term(field, value), limit=1, count=True)
         return int(result.count)
-
-    def _anywhere(self, term: str, title_boost: float) -> tantivy.Query:
-        should = tantivy.Occur.Should
-        title = tantivy.Query.boost_query(self._term("title", term), title_boost)
-        return tantivy.Query.boolean_query([(should, self._term("text", term)), (should, title)])
 
     def _term(self, field: str, value: str) -> tantivy.Query:
         return tantivy.Query.term_query(self._schema, field, value, index_option="basic" if field in RAW else "freq")

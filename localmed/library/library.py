@@ -139,8 +139,6 @@ class Library(AbstractContextManager["Library"]):
         if self.manifest.encoder not in (encoder.stored_as, encoder.slug):
             raise WrongEncoder("library.encoder", built_with=self.manifest.encoder, encoder=encoder.stored_as)
 
-    # --- searching -------------------------------------------------------------------------------------------------
-
     def search_lexical(self, question: str, limit: int, filters: SearchFilter, title_boost: float, terms: int) -> Found:
         """Return the best passages by BM25 whose documents may answer."""
         search = partial(self.lexical.search, question, title_boost=title_boost, most_terms=terms)

@@ -228,7 +228,6 @@ def read_rows(path: Path, query: str) -> list[tuple[Any, ...]]:
 
 
 def _bytes(path: Path) -> int:
-    """Return the size of a file, 0 if another process has removed it."""
     with suppress(FileNotFoundError):
         return path.stat().st_size
     return 0

@@ -67,7 +67,6 @@ def _present(data: Path) -> bool:
 
 
 def _hashes(data: Path) -> dict[str, str]:
-    """Return the older version's files and their hashes."""
     paths = [data / f"{name}{end}" for name in OLD for end in ENDS]
     return {path.name: _sha256(path.read_bytes()) for path in paths if path.is_file() and path.stat().st_size}
 
@@ -176,7 +175,6 @@ class _Log:
 
 
 def _read_ledger(data: Path, log: _Log) -> dict[tuple[str, str], Withdrawal]:
-    """Return the withdrawals of the ledger; raise ``Damaged`` unless all digests and the chain are intact."""
     path = data / layout.LEDGER
     if not path.exists():
         if (data / layout.CURRENT).is_symlink():

@@ -61,7 +61,6 @@ def _state(generation: Path) -> State:
 
 
 def _texts(generation: Path) -> str:
-    """Return a digest of the documents and their contents, for any schema."""
     digest = hashlib.sha256()
     with closing(open_immutable(generation / CATALOGUE)) as database:
         for rows in iter(database.execute("SELECT id, content FROM documents ORDER BY id").fetchmany, []):

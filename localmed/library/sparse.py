@@ -54,7 +54,6 @@ class SparseIndex(TantivyIndex):
         return self._best(self._limited(query, filters), limit)
 
     def _clauses(self, token: int, weight: float) -> list[tantivy.Query]:
-        """Return a constant-score clause for each stored weight of ``token``."""
         stored = self._searcher.terms_with_prefix(FIELD, f"{token}_", limit=MOST_STEPS)
         return [
             tantivy.Query.const_score_query(

@@ -159,9 +159,6 @@ def _settled(stamp: _Stamp) -> bool:
     return bool(changed % WHOLE_SECONDS) and time.time_ns() - changed > SETTLED_NS
 
 
-# --- what imports refused ---------------------------------------------------------------------------------------------
-
-
 def quarantined(state: State, collection: str = "") -> list[Quarantined]:
     """Return the quarantine of one collection or all; entries of an older version are text."""
     stored = state.execute(

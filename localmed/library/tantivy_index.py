@@ -84,7 +84,6 @@ class TantivyIndex:
         self._searcher = _Searcher(self._index.searcher(), self._kind)
 
     def _writer(self, memory: int) -> tantivy.IndexWriter:
-        """Return Tantivy's writer with a heap of ``memory`` bytes; raise ``Busy`` if there is one already."""
         try:
             return self._index.writer(heap_size=memory, num_threads=1)
         except ValueError as error:

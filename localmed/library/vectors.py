@@ -110,7 +110,6 @@ class VectorCache:
             self._begun |= dict.fromkeys(missing, begun)
 
     def _await(self, keys: Sequence[bytes]) -> None:
-        """Store the batches that contain ``keys``."""
         for key in keys:
             if begun := self._begun.get(key):
                 rows = _rows(*begun.waiting())
@@ -120,7 +119,6 @@ class VectorCache:
                     del self._begun[done]
 
     def _read(self, keys: Sequence[bytes]) -> dict[bytes, Row]:
-        """Return the unaltered stored rows of ``keys``."""
         rows: dict[bytes, Row] = {}
         for start in range(0, len(keys), KEYS_A_QUERY):
             part = keys[start : start + KEYS_A_QUERY]
@@ -148,7 +146,6 @@ class VectorCache:
             self._database.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", values)
 
     def _anew(self, error: sqlite3.DatabaseError) -> list[tuple[bytes, ...]]:
-        """Recreate the file if ``error`` says that it is damaged."""
         if not isinstance(translate_error(self._path, error), Damaged):  # a full disk, another writer
             raise error
         self._database.close()
@@ -201,7 +198,6 @@ def _unpacked(packed: bytes) -> Weights:
 
 
 def _open_cache(path: Path) -> sqlite3.Connection:
-    """Open the file at ``path``; recreate it if it is unreadable."""
     try:
         database = open_database(path, VECTORS, wal=True)
     except Damaged:

@@ -36,8 +36,6 @@ from localmed.upkeep import backup, check, fit, packs, repair
 if TYPE_CHECKING:
     from localmed.site.session import Session
 
-# --- refresh ----------------------------------------------------------------------------------------------------------
-
 LOCK = layout.REFRESH_LOCK
 BLOCK = 512  # bytes, which ``st_blocks`` counts
 CHANGE_OF = {"read": "changed", "removed": "removed", "quarantined": "quarantined", "left": "left", "note": "note"}
@@ -45,8 +43,6 @@ CHANGE_OF = {"read": "changed", "removed": "removed", "quarantined": "quarantine
 
 @dataclass(slots=True)
 class _Stages:
-    """The time of each stage, and the caller's hooks."""
-
     hooks: Hooks
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -76,7 +72,11 @@ def refresh(session: Session, hooks: Hooks = SILENT) -> Night:
             night = _run_stages(session, begun, stages)
         except LocalmedError as error:
             outcome = KEPT_BACK if isinstance(error, CanariesLost) else FAILED
-            _alert_failure(session, error)
+            alerts.tell(session.settings, "refresh", message("refresh.failed", why=error.messages[0]))
+            if isinstance(error, errors.DiskFull):
+                alerts.tell(session.settings, "disk", error.full_message)
+            if isinstance(error, CanariesLost) and (count := len(holds.holds(session.data))):
+                alerts.tell(session.settings, "holds", message("hold.standing", count=count))
             night = replace(begun, outcome=outcome, errors=(error.full_message,))
             _keep_report(
                 session, night if isinstance(error, Cancelled) else _make_backup(session, night, stages), stages
@@ -150,7 +150,6 @@ def _run_stages(session: Session, night: Night, stages: _Stages) -> Night:
 
 
 def _require_room(session: Session) -> None:
-    """Raise ``LibraryError`` if the disk is nearly full."""
     free, least = shutil.disk_usage(session.data).free, session.settings.refresh.free_bytes
     if free < least:
         error = LibraryError("refresh.no_room", free=free / 2**30, least=least / 2**30, data=str(session.data))
@@ -191,16 +190,16 @@ def intakes_of(session: Session) -> tuple[dict[str, Intake], dict[str, LocalmedE
     for name in dict.fromkeys((*earlier, *watched, *parts)):
         try:
             intake = _intake(session, name, name in earlier, tuple(map(Path, watched.get(name, ()))), parts.get(name))
-            if name in earlier or name in watched or not _on_hold(intake):
+            held = intake.leaving.held  # a new collection whose files are all on hold would be imported empty
+            if (
+                name in earlier
+                or name in watched
+                or any(str(path) not in held for folder in intake.paths for path in folder.rglob("*"))
+            ):
                 intakes[name] = intake
         except LocalmedError as error:
             failures[name] = error
     return intakes, failures
-
-
-def _on_hold(intake: Intake) -> bool:
-    """Whether every file of a new collection is on hold: it would be imported empty."""
-    return all(str(path) in intake.leaving.held for folder in intake.paths for path in folder.rglob("*"))
 
 
 def _intake(
@@ -217,9 +216,6 @@ def _intake(
     return Intake(manifest, paths, missing, file, leaving)
 
 
-# --- the report -------------------------------------------------------------------------------------------------------
-
-
 def _served_number(data: Path) -> int:
     with suppress(NoLibrary):
         return generations.served_number(data)
@@ -227,7 +223,6 @@ def _served_number(data: Path) -> int:
 
 
 def _stored_files(session: Session) -> frozenset[tuple[str, str]]:
-    """Return the files in the catalogue, by collection and path."""
     with suppress(NoLibrary), session.workspace() as workspace:
         catalogue = workspace.library.catalogue
         names = [collection.name for collection in catalogue.collections()]
@@ -271,16 +266,7 @@ def _make_backup(session: Session, night: Night, stages: _Stages) -> Night:
 
 
 def _set_alert(session: Session, name: str, text: Message | None) -> None:
-    """Set or clear the alert ``name``."""
     alerts.tell(session.settings, name, text) if text else alerts.clear(session.data, name)
-
-
-def _alert_failure(session: Session, error: LocalmedError) -> None:
-    alerts.tell(session.settings, "refresh", message("refresh.failed", why=error.messages[0]))
-    if isinstance(error, errors.DiskFull):
-        alerts.tell(session.settings, "disk", error.full_message)
-    if isinstance(error, CanariesLost) and (count := len(holds.holds(session.data))):
-        alerts.tell(session.settings, "holds", message("hold.standing", count=count))
 
 
 def _keep_report(session: Session, night: Night, stages: _Stages) -> Night:

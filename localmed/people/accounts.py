@@ -47,9 +47,6 @@ _FIELDS = "user, role, groups, source, disabled"
 _HASHING = threading.BoundedSemaphore(HASHES_AT_ONCE)
 
 
-# --- looking up -------------------------------------------------------------------------------------------------------
-
-
 def accounts(data: Path) -> list[Account]:
     """Return all accounts, by name."""
     require_noted(data)
@@ -98,9 +95,6 @@ def name_of(user: str) -> str:
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
         raise UsageError("account.name", most=LONGEST_NAME)
     return name
-
-
-# --- passwords --------------------------------------------------------------------------------------------------------
 
 
 @cache
@@ -153,9 +147,6 @@ def _hash_password(password: str, settings: WebSettings) -> str:
     if not settings.password_characters <= len(password) <= LONGEST_PASSWORD:
         raise UsageError("account.password", least=settings.password_characters)
     return _hasher().hash(password)
-
-
-# --- changing ---------------------------------------------------------------------------------------------------------
 
 
 def create(session: Session, made: Account, password: str = "", temporary: bool = False) -> Account:
@@ -221,9 +212,6 @@ def _store_password(state: sqlite3.Connection, name: str, hashed: str, temporary
         raise UnknownName("account.unknown", user=name)
     state.execute("DELETE FROM logins WHERE user = ?", (name,))
     throttle.forget(state, name)
-
-
-# --- the first account ------------------------------------------------------------------------------------------------
 
 
 def require_accounts(data: Path) -> None:

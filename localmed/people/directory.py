@@ -85,7 +85,6 @@ def examine(settings: LdapSettings) -> None:
 
 
 def _find_entry(looking: Any, user: str, settings: LdapSettings) -> Mapping[str, Any]:
-    """Return the only entry of ``user``; raise ``UsageError`` for none or several."""
     from ldap3.utils.conv import escape_filter_chars
 
     query = settings.filter.replace("{user}", escape_filter_chars(user))
@@ -153,7 +152,6 @@ def _groups(looking: Any, entry: Mapping[str, Any], settings: LdapSettings) -> f
 
 
 def _values(entry: Mapping[str, Any], attribute: str) -> list[str]:
-    """Return the texts of an attribute, whose name is case-insensitive."""
     return next((values for name, values in _attributes(entry) if name == attribute.casefold()), [])
 
 
@@ -179,9 +177,6 @@ def _all_values(looking: Any, entry: Mapping[str, Any], attribute: str, settings
     return values
 
 
-# --- the line ---------------------------------------------------------------------------------------------------------
-
-
 @contextmanager
 def _lookup_line(settings: LdapSettings) -> Iterator[Any]:
     """Open a connection bound as the lookup account; raise ``DirectoryFault`` if it is refused."""
@@ -203,7 +198,6 @@ def _lookup_line(settings: LdapSettings) -> Iterator[Any]:
 
 @contextmanager
 def _open(settings: LdapSettings) -> Iterator[Any]:
-    """Open a connection that is not bound yet; closed after the block."""
     ldap3, (scheme, host, port) = _ldap3(), address(settings)
     with _translating():
         tls = ldap3.Tls(validate=ssl.CERT_REQUIRED, ca_certs_file=settings.ca or None, sni=host)
@@ -236,7 +230,7 @@ def _bind(line: Any, dn: str, password: str) -> int:
 
 
 def _close(line: Any) -> None:
-    """End the line; how it ends changes nothing of what was said on it."""
+    """Close the connection, ignoring errors."""
     with suppress(Exception):
         line.unbind()
     with suppress(Exception):

@@ -87,7 +87,6 @@ def _mask_answer(answer: Answer, hide: Callable[[str], str]) -> Answer:
 
 
 def _map_texts(value: Any, hide: Callable[[str], str]) -> Any:
-    """Apply ``hide`` to every text in ``value`` but codes and types."""
     if isinstance(value, dict):
         return {name: item if name in ("code", "type") else _map_texts(item, hide) for name, item in value.items()}
     if isinstance(value, list):

@@ -33,6 +33,7 @@ from localmed.people.sealing import hash_of
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA")
 KEY_TYPES = ("RSA", "EC", "OKP")  # with a private half
+PRIVATE = ("d", "p", "q", "dp", "dq", "qi", "oth", "k")  # parts of it
 REPLY_BYTES = 2**20  # of one reply: a description, keys or tokens have some kilobytes
 SECONDS_TO_SIGN_IN = 600.0  # from leaving to coming back
 MOST_BEGUN = 2_000  # sign-ons under way; the oldest give way
@@ -50,8 +51,6 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """The stored values of a sign-on that was begun."""
-
     nonce: str
     verifier: str
     callback: str
@@ -115,9 +114,6 @@ def _take_waiting(data: Path, state: str, browser: str) -> _Waiting:
     return _Waiting(*row[2:])
 
 
-# --- what the token proves --------------------------------------------------------------------------------------------
-
-
 def _check_token(token: str, provider: Mapping[str, Any], nonce: str, settings: OidcSettings) -> dict[str, Any]:
     """Return the claims of the token after checking all of them."""
     from joserfc import jwt
@@ -130,7 +126,8 @@ def _check_token(token: str, provider: Mapping[str, Any], nonce: str, settings: 
         if isinstance(key, dict) and key.get("kty") in KEY_TYPES and key.get("use", "sig") == "sig"
     ]  # fmt: skip
     try:
-        key_set = KeySet.import_key_set({"keys": [_public(key) for key in keys]})
+        public = [{name: value for name, value in key.items() if name not in PRIVATE} for key in keys]
+        key_set = KeySet.import_key_set({"keys": public})
         claims = jwt.decode(token, key_set, list(ALGORITHMS), JWSRegistry(algorithms=list(ALGORITHMS))).claims
         jwt.JWTClaimsRegistry(
             leeway=round(settings.leeway_seconds),
@@ -149,11 +146,6 @@ def _check_token(token: str, provider: Mapping[str, Any], nonce: str, settings: 
     return claims
 
 
-def _public(key: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the public half of a key."""
-    return {name: value for name, value in key.items() if name not in ("d", "p", "q", "dp", "dq", "qi", "oth", "k")}
-
-
 def _person(claims: Mapping[str, Any], settings: OidcSettings) -> Person:
     user, groups = claims.get(settings.user_claim), claims.get(settings.groups_claim, [])
     if not isinstance(user, str) or not user.strip():
@@ -162,9 +154,6 @@ def _person(claims: Mapping[str, Any], settings: OidcSettings) -> Person:
     if not isinstance(named, list) or len(named) > MOST_GROUPS or not all(isinstance(name, str) for name in named):
         raise UsageError("sign_on.not_proved", claim=settings.groups_claim)
     return Person(user, frozenset(named), hash_of(f"{settings.issuer}\0{claims['sub']}"))
-
-
-# --- the provider -----------------------------------------------------------------------------------------------------
 
 
 def _description(settings: OidcSettings) -> dict[str, Any]:
@@ -208,7 +197,6 @@ def _get_json(address: str, settings: OidcSettings) -> dict[str, Any]:
 def _call(
     address: str, settings: OidcSettings, body: bytes | None = None, headers: Mapping[str, str] | None = None
 ) -> tuple[int, dict[str, Any]]:
-    """Return status and JSON of one request to the issuer's server."""
     scheme, host, port = server = _server(address)
     if server != _server(settings.issuer):
         raise Unreachable("sign_on.other_server")

@@ -66,7 +66,10 @@ def by_password(data: Path, user: str, password: str, settings: WebSettings, add
     A directory's account is not stored yet (``store``). Raise ``Unreachable`` if the directory does not answer,
     ``Busy`` after too many wrong passwords from the computer ``address``.
     """
-    if not settings.ldap.server or _is_local(data, user):
+    with rows(data) as state:
+        query = "SELECT 1 FROM accounts WHERE user = ? AND source = ?"
+        is_local = state.execute(query, (accounts.normalise_name(user), Source.LOCAL)).fetchone() is not None
+    if is_local or not settings.ldap.server:
         account = accounts.sign_in(data, user, password, settings, address)
         return account, _is_emergency(account, settings)
     person = _ask_directory(data, user, password, settings, address)
@@ -123,15 +126,6 @@ def _normalise_group(group: str) -> str:
     return ",".join(part.strip() for part in group.casefold().split(","))
 
 
-def _is_local(data: Path, user: str) -> bool:
-    with rows(data) as state:
-        query = "SELECT 1 FROM accounts WHERE user = ? AND source = ?"
-        return state.execute(query, (accounts.normalise_name(user), Source.LOCAL)).fetchone() is not None
-
-
-# --- stored accounts of a directory -----------------------------------------------------------------------------------
-
-
 def store(session: Session, account: Account, subject: str = "") -> None:
     """Store ``account`` of a directory or provider; its earlier logins end if its rights changed.
 
@@ -172,9 +166,6 @@ def is_recent(data: Path, account: Account, settings: WebSettings) -> bool:
     with rows(data) as state:
         row = state.execute("SELECT signed_in FROM accounts WHERE user = ?", (account.user,)).fetchone()
     return row is not None and time.time() - row[0] < DAY * settings.directory_days
-
-
-# --- emergency accounts -----------------------------------------------------------------------------------------------
 
 
 def _is_emergency(account: Account, settings: WebSettings) -> bool:

@@ -43,14 +43,11 @@ class Tries:
             if waits > now:
                 raise Busy("account.wait", seconds=round(waits - now) + 1)
             self._keep(state, self._key[0], count + 1, now + seconds(count + 1, settings))
-            self._slow_for_all(state, now, settings)
-
-    def _slow_for_all(self, state: sqlite3.Connection, now: float, settings: WebSettings) -> None:
-        query = "SELECT COUNT(*) FROM tries WHERE address = ? AND user != ?"
-        (count,) = state.execute(query, (self._key[1], _EVERY_ACCOUNT)).fetchone()
-        over = count - settings.wrong_accounts
-        wait = min(LONGEST_FOR_ALL, FIRST_SECONDS * 2.0 ** min(over, 30)) if over >= 0 else 0.0
-        self._keep(state, _EVERY_ACCOUNT, count, now + wait)
+            query = "SELECT COUNT(*) FROM tries WHERE address = ? AND user != ?"
+            (accounts,) = state.execute(query, (self._key[1], _EVERY_ACCOUNT)).fetchone()
+            over = accounts - settings.wrong_accounts
+            wait = min(LONGEST_FOR_ALL, FIRST_SECONDS * 2.0 ** min(over, 30)) if over >= 0 else 0.0
+            self._keep(state, _EVERY_ACCOUNT, accounts, now + wait)
 
     def clear(self, state: sqlite3.Connection) -> None:
         """Reset the count after a right password."""
@@ -66,7 +63,6 @@ class Tries:
                 self.clear(state)
 
     def _row(self, state: sqlite3.Connection, user: str) -> tuple[int, float]:
-        """Return the count, and the end of the wait."""
         query = "SELECT count, until FROM tries WHERE user = ? AND address = ?"
         return state.execute(query, (user, self._key[1])).fetchone() or (0, 0.0)
 

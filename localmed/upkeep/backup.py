@@ -411,7 +411,6 @@ def _start(folder: Path) -> Path:
 
 
 def _known_files(folder: Path) -> dict[str, Path]:
-    """Return the newest backup's files by hash; empty if there is none or it is unreadable."""
     try:
         newest = read(folder)
     except errors.LocalmedError:
@@ -420,7 +419,6 @@ def _known_files(folder: Path) -> dict[str, Path]:
 
 
 def _retain(folder: Path, keep: int) -> None:
-    """Remove all but the newest ``keep`` backups, unless somebody is reading one."""
     with (folder / READING).open("a+") as stream:
         if files.lock(stream):
             for name in backups(folder)[:-keep]:

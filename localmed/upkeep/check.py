@@ -134,7 +134,6 @@ def files(data: Path) -> Iterator[LocalmedError]:
 
 
 def _altered_originals(data: Path, needed: set[str]) -> Iterator[Path]:
-    """Yield the paths of missing (if ``needed``) or altered originals."""
     folder = data / layout.FILES
     for sha256 in sorted(needed | {path.name for path in layout.entries(folder) if ORIGINAL.fullmatch(path.name)}):
         if sha256_of(folder / sha256) != sha256:
@@ -223,9 +222,6 @@ def find_all_faults(session: Session, number: int | None) -> dict[int, Messages]
     if session.caller.groups is None:
         note_whole_check(data, sum(map(len, results.values())))
     return results
-
-
-# --- mending ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -230,11 +230,7 @@ def offline(site: Site) -> Iterator[Check]:
         yield ok("offline", "doctor.offline", count=len(OFFLINE))
 
 
-# --- models --------------------------------------------------------------------------------------------------------
-
-
 def _chosen(site: Site) -> dict[str, str]:
-    """Return the chosen models that are not built in: name by role."""
     registered = site.registry.registrations
     chosen = chosen_models(site.settings, registered.roles, registered.models)
     return {role: name for role, name in chosen.items() if not built_in(role, name)}
@@ -281,7 +277,6 @@ def models_chosen(site: Site) -> Iterator[Check]:
 
 
 def _self_test(site: Site) -> Iterator[Check]:
-    """Whether the chat model has passed this version's self-test."""
     from localmed.answering import self_test
 
     chat, chosen = site.settings.chat, _chosen(site)
@@ -360,18 +355,13 @@ def rights(site: Site) -> Iterator[Check]:
     elif status.st_mode & 0o077:
         yield problem("rights", "doctor.open_folder", folder=str(data), mode=f"{stat.S_IMODE(status.st_mode):o}")
     else:
-        yield from _secrets(data) or [ok("rights", "doctor.private_folder", folder=str(data))]
-
-
-def _secrets(data: Path) -> list[Check]:
-    """Return a problem for each key that others can read."""
-    paths = [data / place.name for place in layout.PLACES if place.kind is layout.Kind.SECRET]
-    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in paths if path.exists()}
-    return [
-        problem("rights", "doctor.open_secret", file=str(path), mode=f"{mode:o}")
-        for path, mode in modes.items()
-        if mode & 0o077
-    ]
+        paths = [data / place.name for place in layout.PLACES if place.kind is layout.Kind.SECRET]
+        modes = {path: stat.S_IMODE(path.stat().st_mode) for path in paths if path.exists()}
+        readable = {path: mode for path, mode in modes.items() if mode & 0o077}
+        for path, mode in readable.items():
+            yield problem("rights", "doctor.open_secret", file=str(path), mode=f"{mode:o}")
+        if not readable:
+            yield ok("rights", "doctor.private_folder", folder=str(data))
 
 
 def data_folder(site: Site) -> Iterator[Check]:
@@ -389,7 +379,9 @@ def data_folder(site: Site) -> Iterator[Check]:
 def space(site: Site) -> Iterator[Check]:
     """Disk space for the next import and for a rebuild of the served generation."""
     existing = next(path for path in (site.settings.data, *site.settings.data.parents) if path.exists())
-    free, needed = shutil.disk_usage(existing).free, _generation_bytes(site.settings.data)
+    free, needed = shutil.disk_usage(existing).free, 0
+    with suppress(NoLibrary, Damaged):  # ``library`` reports it
+        needed = sum(file.bytes for file in generations.served_manifest(site.settings.data).files.values())
     figures = {"free": size(free), "needed": size(needed), "comfortable": size(COMFORTABLE + needed)}
     if free < LEAST_FREE + needed // 10:
         yield problem("disk", "doctor.disk_full", **figures)
@@ -397,13 +389,6 @@ def space(site: Site) -> Iterator[Check]:
         yield warning("disk", "doctor.disk_low", **figures)
     else:
         yield ok("disk", "doctor.disk", **figures)
-
-
-def _generation_bytes(data: Path) -> int:
-    try:
-        return sum(file.bytes for file in generations.served_manifest(data).files.values())
-    except (NoLibrary, Damaged):  # ``library`` reports it
-        return 0
 
 
 def library(site: Site) -> Iterator[Check]:
@@ -481,7 +466,6 @@ def backups(site: Site) -> Iterator[Check]:
 
 
 def _first_change(data: Path) -> str:
-    """Return the time of the first audited change; a date long ago if unknown."""
     if (data / FILE).exists():
         with suppress(LocalmedError, IndexError), Audit(data) as log:
             return log.entries()[0].time
@@ -558,9 +542,6 @@ def audit(site: Site) -> Iterator[Check]:
     newest = max((datetime.fromisoformat(entry.time) for entry in entries), default=datetime.min.replace(tzinfo=UTC))
     if newest > site.now + AHEAD:
         yield problem("clock", "doctor.clock_behind_log", time=f"{newest:%Y-%m-%d %H:%M}")
-
-
-# --- all of them -----------------------------------------------------------------------------------------------------
 
 
 CHECKS: tuple[Callable[[Site], Iterator[Check]], ...] = (

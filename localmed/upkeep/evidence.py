@@ -98,7 +98,6 @@ def hazards() -> dict[str, Any]:
 
 
 def _models(session: Session) -> list[dict[str, Any]]:
-    """Return the registered models with their files' digests."""
     return [
         {"name": model.name, "role": model.role, "added": model.added, "by": model.by, "files": [
             {"name": file.name, "bytes": file.stamp.bytes, "sha256": file.sha256} for file in model.files
@@ -108,7 +107,6 @@ def _models(session: Session) -> list[dict[str, Any]]:
 
 
 def _corpus(session: Session) -> list[dict[str, Any]]:
-    """Return every collection with its licence and its documents by status, language and edition."""
     rows = []
     with suppress(LocalmedError), session.workspace() as workspace:
         for collection in workspace.library.catalogue.collections():
@@ -127,7 +125,6 @@ def _corpus(session: Session) -> list[dict[str, Any]]:
 
 
 def _change(session: Session) -> dict[str, Any]:
-    """Return the kept generations, and the canaries that the last one moved."""
     kept = []
     with suppress(LocalmedError):
         for row in lookups.generations_kept(session):
@@ -139,7 +136,6 @@ def _change(session: Session) -> dict[str, Any]:
 
 
 def _canaries(session: Session) -> dict[str, Any]:
-    """Ask the canary questions and return their results."""
     try:
         compared = canary_gate.standing(session)
         kinds = {canary.id: canary.kinds for canary in canary_gate.of_served(session)} if compared.after else {}
@@ -150,13 +146,11 @@ def _canaries(session: Session) -> dict[str, Any]:
 
 
 def _installed() -> list[Path]:
-    """Return the parts that the installer kept of its bundle."""
     kept = [path for path in (SHARE / "sbom.cdx.json", *sorted((SHARE / "evidence").glob("*"))) if path.is_file()]
     return [path for path in kept if _part_name(path)]
 
 
 def _part_name(file: Path) -> str:
-    """Return the name of ``file`` in the folder, "" if it is no part."""
     name = NAMES.get(file.name, file.name)
     return name if name.split(".")[0] in ATTACHED else ""
 
@@ -166,7 +160,6 @@ def _write_file(path: Path, content: bytes) -> None:
 
 
 def _write_sums(out: Path, signer: Any) -> None:
-    """Write the digests of all files, and their signature."""
     names = sorted(path.name for path in out.iterdir())
     content = "".join(f"{sha256_of(out / name)}  {name}\n" for name in names).encode()
     _write_file(out / SUMS, content)

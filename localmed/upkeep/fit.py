@@ -150,7 +150,6 @@ def inspect_machine(smi: Sequence[str] = SMI, cgroups: Iterable[Path] = CGROUPS)
 
 
 def _gpus(smi: Sequence[str]) -> tuple[tuple[Gpu, ...], Message | None]:
-    """Return the GPUs, or the reason why there are none."""
     try:
         done = subprocess.run(smi, capture_output=True, text=True, timeout=SMI_SECONDS, check=False)
     except FileNotFoundError:
@@ -167,15 +166,15 @@ def _gpus(smi: Sequence[str]) -> tuple[tuple[Gpu, ...], Message | None]:
     return gpus, None if gpus else message("doctor.no_gpu_named")
 
 
-# --- lost GPUs --------------------------------------------------------------------------------------------------------
-
-
 def watch(settings: Settings, machine: Machine) -> None:
     """Compare the GPUs of ``machine`` with the recorded number (``<data>/gpus.json``).
 
     With fewer GPUs answers become slow or fail: the alert ``gpu`` is raised until they are back.
     """
-    known, now = _known_gpus(settings.data), len(machine.gpus)
+    known, now = 0, len(machine.gpus)
+    with suppress(OSError, ValueError):
+        recorded = json.loads(files.own_bytes(settings.data / layout.GPUS))
+        known = recorded if isinstance(recorded, int) else 0
     if now < known:
         why = machine.no_gpu or message("doctor.no_gpu_named")
         file = str(settings.data / layout.GPUS)
@@ -185,13 +184,6 @@ def watch(settings: Settings, machine: Machine) -> None:
     if now > known:
         with suppress(OSError):  # a full disk is reported elsewhere
             files.replace(settings.data / layout.GPUS, json.dumps(now).encode())
-
-
-def _known_gpus(data: Path) -> int:
-    with suppress(OSError, ValueError):
-        known = json.loads(files.own_bytes(data / layout.GPUS))
-        return known if isinstance(known, int) else 0
-    return 0
 
 
 def size(count: float) -> str:

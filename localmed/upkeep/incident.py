@@ -62,6 +62,8 @@ def export(session: Session, id_: str, shown: Callable[[Answer], str]) -> Incide
             **{f"sources/{number}.txt": text for number, text in _source_texts(answer)},
         }  # fmt: skip
         undrawn, made = _draw(session, answer, files), answer.provenance
+        with Audit(session.data) as log:
+            audited = [as_values(number, entry) for number, entry in log.numbered() if id_ in entry.subject]
         facts = {
             "format": FORMAT,
             "answer": id_,
@@ -75,14 +77,11 @@ def export(session: Session, id_: str, shown: Callable[[Answer], str]) -> Incide
                          "prompts": dict(made.prompts)},
             "exported": {"by": session.caller.user, "time": _moment(datetime.now(UTC).timestamp())},
             "undrawn": list(undrawn),
-            "audit": _audit_entries(session, id_),
+            "audit": audited,
         }  # fmt: skip
         archive = _zip(facts, files)
         change.outcome = "with question" if open_question else "without question"
     return Incident(archive, open_question, undrawn)
-
-
-# --- removing the question --------------------------------------------------------------------------------------------
 
 
 def without_question(answer: Answer) -> Answer:
@@ -115,12 +114,8 @@ def _strip_statement(statement: Statement) -> Statement:
 
 
 def _strip(remark: Message) -> Message:
-    """Keep a remark's code and numbers."""
     kept = tuple((name, value if isinstance(value, int | float) else "") for name, value in remark.parameters)
     return Message(remark.code, kept)
-
-
-# --- the files --------------------------------------------------------------------------------------------------------
 
 
 def _source_texts(answer: Answer) -> Iterator[tuple[str, bytes]]:
@@ -155,12 +150,6 @@ def _zip(facts: dict[str, Any], files: dict[str, bytes]) -> bytes:
         for name, content in whole.items():
             archive.writestr(zipfile.ZipInfo(name, STAMP), content, zipfile.ZIP_DEFLATED)
     return packed.getvalue()
-
-
-def _audit_entries(session: Session, id_: str) -> list[dict[str, Any]]:
-    """Return the audit log entries that name the answer."""
-    with Audit(session.data) as log:
-        return [as_values(number, entry) for number, entry in log.numbered() if id_ in entry.subject]
 
 
 def _report(report: Report) -> dict[str, Any]:

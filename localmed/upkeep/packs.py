@@ -123,7 +123,6 @@ def build(source: Path, out: Path, root: Path, keys: Sequence[Path], version: in
 
 
 def _check_source(source: Path) -> None:
-    """Raise ``InputError`` for content that no site could import."""
     from localmed.library.intact import sha256_of
 
     names = signing.names_in(source)
@@ -197,7 +196,8 @@ class Part:
 
 def take_new(session: Session, hooks: Hooks) -> Iterator[LocalmedError]:
     """Take new packs from the folders ``refresh.packs``; yield the error of each that failed."""
-    for folder in _find_packs(session.settings.refresh.packs):
+    places = [Path(place) for place in session.settings.refresh.packs]  # each a pack itself (a stick), or with packs
+    for folder in (one for place in places for one in (place, *sorted(place.glob("*"))) if (one / MANIFEST).is_file()):
         try:
             with signing.as_errors():
                 known = verifier.taken_already(folder, _trust(session.data))
@@ -205,14 +205,6 @@ def take_new(session: Session, hooks: Hooks) -> Iterator[LocalmedError]:
                 _take_pack(session, folder, hooks)
         except LocalmedError as error:
             yield error
-
-
-def _find_packs(places: Sequence[str]) -> Iterator[Path]:
-    """Yield the pack folders among ``places`` (a stick itself) and in them."""
-    for place in map(Path, places):
-        for folder in (place, *sorted(place.glob("*"))):
-            if (folder / MANIFEST).is_file():
-                yield folder
 
 
 def pending_packs(data: Path) -> list[str]:
@@ -253,7 +245,6 @@ def trust_root(session: Session, root: Path) -> None:
 
 
 def _trust(data: Path) -> Trust:
-    """Return the site's trust; raise ``UsageError`` without a root."""
     if not (data / TRUST).exists():
         raise UsageError("pack.no_root")
     return Trust.of(files.contents(data / TRUST))
@@ -292,7 +283,6 @@ def _description(content: bytes) -> dict[str, Any]:
 
 
 def _withdrawals(folder: Path) -> Iterator[Withdrawal]:
-    """Yield the withdrawals in the lists of ``folder``."""
     return _parse_lists(
         *(files.contents(folder / name, LISTS_MOST) if (folder / name).exists() else b"" for name in LISTS)
     )

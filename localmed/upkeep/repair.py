@@ -103,7 +103,6 @@ def plan(data: Path) -> Step | None:
 
 
 def _describe_loss(data: Path, number: int) -> Message:
-    """Describe what is undone without the damaged generation ``number``."""
     try:
         manifest = generations.manifest_of(data, number)
     except Damaged:
@@ -219,7 +218,6 @@ def repair(session: Session, step: Step, hooks: Hooks = SILENT) -> None:
 
 
 def _find_fault(data: Path, number: int) -> Message | None:
-    """Return the fault of generation ``number``, ``None`` if it is intact."""
     problems = generations.read_faults(data, number)
     return message("generation.damaged.what", name=f"{number:04d}", problem=problems[0]) if problems else None
 

@@ -88,7 +88,9 @@ def _restore(folder: Path, data: Path, chosen: Backup, replace: bool, hooks: Hoo
             _verify(fresh)
             known = _newest_row(data)
             kept_log, withdrawn = _keep_newer_journal(data, fresh) if existing else (False, 0)
-            _sign_everybody_out(fresh)
+            if (fresh / STATE_FILE).exists():
+                with rows(fresh) as state:
+                    state.execute("DELETE FROM logins")  # some may have ended after the backup
             alerts.clear(fresh, "backup")  # raised before this backup
             _with_the_key_at_hand(fresh)
             in_force(fresh)
@@ -115,13 +117,6 @@ def _write_all(folder: Path, chosen: Backup, fresh: Path, hooks: Hooks) -> None:
             files.sync(path)
 
 
-def _sign_everybody_out(fresh: Path) -> None:
-    """End all logins, because some may have ended after the backup."""
-    if (fresh / STATE_FILE).exists():
-        with rows(fresh) as state:
-            state.execute("DELETE FROM logins")
-
-
 def _with_the_key_at_hand(fresh: Path) -> None:
     """Add a checkpoint if the journal's key, kept outside the folder, is another one here."""
     try:
@@ -140,7 +135,6 @@ def _verify(fresh: Path) -> None:
 
 
 def _newest_row(data: Path) -> str:
-    """Return the newest row of the journal, "" if it is unreadable."""
     with suppress(LocalmedError, OSError):
         return newest(data)
     return ""
@@ -174,7 +168,9 @@ def _keep_newer_journal(data: Path, fresh: Path) -> tuple[bool, int]:
             state.executemany("INSERT INTO kept VALUES (?)", kept)
             state.execute("DELETE FROM uploads WHERE id NOT IN (SELECT id FROM kept)")
         return True, 0
-    known = [found for found in (copy_of(data), _read_state(data)) if found]
+    known = [found for found in [copy_of(data)] if found]
+    with suppress(LocalmedError, OSError):
+        known.append(in_force(data))
     return False, _reapply(known, fresh)
 
 
@@ -192,12 +188,6 @@ def _continues(data: Path, fresh: Path) -> bool:
         return True
     except (LocalmedError, OSError):
         return False
-
-
-def _read_state(data: Path) -> InForce | None:
-    with suppress(LocalmedError, OSError):
-        return in_force(data)
-    return None
 
 
 def _reapply(known: list[InForce], fresh: Path) -> int:

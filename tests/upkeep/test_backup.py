@@ -544,14 +544,14 @@ def test_a_withdrawal_that_is_made_while_a_restore_ends_is_not_lost(
     session: Session, filled: Settings, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backup.make(session, folder, SILENT)
-    document, signed_out = documents(filled)["sepsis.txt"], restoring._sign_everybody_out
+    document, last_step = documents(filled)["sepsis.txt"], restoring._with_the_key_at_hand
 
     def meanwhile(fresh: Path) -> None:
         changes.withdraw(session, document, True, "wrong dose")
         session.site.close()
-        signed_out(fresh)
+        last_step(fresh)
 
-    monkeypatch.setattr(restoring, "_sign_everybody_out", meanwhile)
+    monkeypatch.setattr(restoring, "_with_the_key_at_hand", meanwhile)
     with pytest.raises(Busy):
         restore(folder, filled.data, "", True, SILENT)
     monkeypatch.undo()
