@@ -16,7 +16,7 @@ from localmed.library.in_force import Changing, in_force
 from localmed.library.journal import Entry
 
 NAME = re.compile(r"\w[\w-]{0,59}")  # of a group, as of a collection
-Groups = frozenset[str] | None  # of whoever reads; None: everything may be read
+Groups = frozenset[str] | None  # of a reader; None: everything may be read
 
 
 def hidden_from(groups: Groups, data: Path) -> frozenset[str]:

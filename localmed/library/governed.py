@@ -28,7 +28,7 @@ KEPT = ("title", "edition")  # also kept with each passage, which the indexes fi
 DATES = ("edition", "effective_from", "review_by")
 APPROVED = "approved"  # the row beside an approver
 HEADING = "heading"  # begins the field of a heading: the path to it follows, as it was read
-NO_HEADING = "-"  # set of what was read as a heading and is text
+NO_HEADING = "-"  # value of a line that was read as a heading but is text
 
 
 @dataclass(frozen=True, slots=True)

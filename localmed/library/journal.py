@@ -124,7 +124,7 @@ class Head:
         return f"{PREFIX} {self.number} {self.digest} {self.mac}"
 
 
-START = Head(0, "", "")  # what stands before the first entry
+START = Head(0, "", "")  # before the first entry
 
 
 def head_of(line: str) -> Head:
@@ -183,7 +183,7 @@ def append(state: sqlite3.Connection, data: Path, entry: Entry) -> tuple[int, En
     return number + 1, entry
 
 
-# --- what is in force -------------------------------------------------------------------------------------------------
+# --- the state in force -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,15 +34,6 @@ SPELT = 20  # passages that are read for the spelling of a word
 RESCORED = 500  # passages, half a millisecond each; the rest keep their order
 
 
-def _schema() -> tantivy.Schema:
-    builder = tantivy.SchemaBuilder()
-    raw_fields(builder)
-    builder.add_text_field("title", tokenizer_name=ANALYSER, index_option="freq")
-    builder.add_text_field("text", tokenizer_name=ANALYSER, index_option="position")
-    builder.add_bytes_field("body", stored=True)
-    return builder.build()
-
-
 def _analyser() -> tantivy.TextAnalyzer:
     chain = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace())
     steps = (
@@ -63,7 +54,12 @@ class LexicalIndex(TantivyIndex):
         """Open the index in ``folder``; with ``make``, create an empty one if the folder is empty or missing."""
         if make:
             folder.mkdir(parents=True, exist_ok=True)
-        super().__init__("lexical", folder, _schema(), within, make)
+        builder = tantivy.SchemaBuilder()
+        raw_fields(builder)
+        builder.add_text_field("title", tokenizer_name=ANALYSER, index_option="freq")
+        builder.add_text_field("text", tokenizer_name=ANALYSER, index_option="position")
+        builder.add_bytes_field("body", stored=True)
+        super().__init__("lexical", folder, builder.build(), within, make)
         self._analyser = _analyser()
         self._counts: dict[tuple[str, str], int] = {}  # readable passages by field and term
         self._index.register_tokenizer(ANALYSER, self._analyser)

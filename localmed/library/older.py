@@ -95,7 +95,11 @@ def _move(data: Path) -> None:
     _copy(state_file, fresh)
     with closing(open_database(fresh, STATE[:BEFORE_JOURNAL])) as state:
         stopped = [Stop(*row) for row in state.execute("SELECT kind, name, reason, user, time FROM stops")]
-        _compare_stops(state_file, state, stopped, log)
+        if state.execute("SELECT (SELECT sum FROM stops_sum) IS NOT (SELECT sum FROM stops_now)").fetchone()[0]:
+            raise Damaged("state.older", path=str(state_file))
+        lines = sorted(json.dumps(astuple(one), ensure_ascii=False) for one in stopped)
+        ((changes,),) = state.execute("SELECT changes FROM stops_sum").fetchall()
+        log.require(state_file, "stops", f"{changes} {_sha256(chr(10).join(lines).encode())}")
     with closing(open_database(fresh, STATE)) as state:
         state.execute("BEGIN IMMEDIATE")
         state.executemany("INSERT INTO journal (id, entry, digest, mac) VALUES (?, ?, ?, ?)", log.rows)
@@ -239,15 +243,6 @@ def _read_access(data: Path, log: _Log) -> dict[str, frozenset[str]]:
     if changes < stated or (changes == stated and log.access and log.access != f"{changes} {recorded}"):
         raise Damaged("state.older", path=str(path))
     return found
-
-
-def _compare_stops(path: Path, state: sqlite3.Connection, stopped: list[Stop], log: _Log) -> None:
-    """Raise ``Damaged`` for stops that contradict their sum or the audit log."""
-    if state.execute("SELECT (SELECT sum FROM stops_sum) IS NOT (SELECT sum FROM stops_now)").fetchone()[0]:
-        raise Damaged("state.older", path=str(path))
-    lines = sorted(json.dumps(astuple(one), ensure_ascii=False) for one in stopped)
-    ((changes,),) = state.execute("SELECT changes FROM stops_sum").fetchall()
-    log.require(path, "stops", f"{changes} {_sha256(chr(10).join(lines).encode())}")
 
 
 def _sha256(content: bytes) -> str:

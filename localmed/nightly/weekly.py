@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from localmed.site.session import Session
 
 SHOWN = 26  # weeks: half a year
-STATEMENTS, BADGE = " statements", ", badge "  # what the subject of an answer's entry holds
+STATEMENTS, BADGE = " statements", ", badge "  # parts of the subject of an answer's entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,12 @@ def weeks(session: Session) -> list[Week]:
     session.require(Right.SAFETY)
     with _LOCK, Audit(session.data) as log:
         counts = _counts(session.data, log)
-        return _listed(counts)
+        newest = sorted({week for week, _ in counts}, reverse=True)[:SHOWN]
+        return [
+            Week(week, workflow, outcomes.total(), tuple(sorted(outcomes.items())), tuple(sorted(badges.items())))
+            for (week, workflow), (outcomes, badges) in sorted(counts.items(), reverse=True)
+            if week in newest
+        ]
 
 
 def _counts(data: Path, log: Audit) -> _Counts:
@@ -65,12 +70,3 @@ def _counts(data: Path, log: Audit) -> _Counts:
     if newest:
         _COUNTED[data] = newest, counts
     return counts
-
-
-def _listed(counts: _Counts) -> list[Week]:
-    newest = sorted({week for week, _ in counts}, reverse=True)[:SHOWN]
-    return [
-        Week(week, workflow, outcomes.total(), tuple(sorted(outcomes.items())), tuple(sorted(badges.items())))
-        for (week, workflow), (outcomes, badges) in sorted(counts.items(), reverse=True)
-        if week in newest
-    ]

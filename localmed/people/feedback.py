@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from localmed.site.session import Session
 
-LONGEST = 4_000  # characters of what is written
+LONGEST = 4_000  # characters of a comment
 
 
 class Opinion(StrEnum):
@@ -94,7 +94,13 @@ def _reports(session: Session) -> list[Report]:
     with rows(session.data) as state:
         _forget_old(state, session.settings.web.report_days)
         query = "SELECT answer, user, time, verdict, seen_by, seen, sealed FROM feedback ORDER BY time DESC"
-        return [_report(session, *row) for row in state.execute(query).fetchall()]
+        found = state.execute(query).fetchall()
+    made = []
+    for answer, user, moment, opinion, seen_by, seen, sealed in found:
+        values = json.loads(unseal(session.data, sealed, "feedback", answer, user))
+        asked_text = "" if of_patient(answer_of(values["answer"], authentic=True)) else values["asked"]
+        made.append(Report(answer, user, moment, Opinion(opinion), values["comment"], asked_text, seen_by, seen))
+    return made
 
 
 def see(session: Session, answer_id: str, user: str) -> None:
@@ -116,11 +122,3 @@ def delete(session: Session, answer_id: str, user: str) -> None:
 
 def _forget_old(state: sqlite3.Connection, days: int) -> None:
     state.execute("DELETE FROM feedback WHERE time < ?", (time.time() - DAY * days,))
-
-
-def _report(
-    session: Session, answer: str, user: str, moment: float, opinion: str, seen_by: str, seen: float, sealed: bytes
-) -> Report:
-    values = json.loads(unseal(session.data, sealed, "feedback", answer, user))
-    asked_text = "" if of_patient(answer_of(values["answer"], authentic=True)) else values["asked"]
-    return Report(answer, user, moment, Opinion(opinion), values["comment"], asked_text, seen_by, seen)

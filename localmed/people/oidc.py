@@ -204,7 +204,13 @@ def _call(
     target = parts.path or "/"
     target += f"?{parts.query}" if parts.query else ""
     try:
-        with closing(_connection(scheme, host, port, settings)) as line:
+        connection: http.client.HTTPConnection
+        if scheme == "http":
+            connection = http.client.HTTPConnection(host, port, timeout=settings.seconds)
+        else:
+            tls = _tls(settings.ca)
+            connection = http.client.HTTPSConnection(host, port, timeout=settings.seconds, context=tls)
+        with closing(connection) as line:
             method = "GET" if body is None else "POST"
             line.request(method, target, body, {"accept": "application/json", **(headers or {})})
             reply = line.getresponse()
@@ -215,12 +221,6 @@ def _call(
     if not isinstance(values, dict):
         raise Unreachable("sign_on.unreachable", kind="JSON")
     return reply.status, values
-
-
-def _connection(scheme: str, host: str, port: int, settings: OidcSettings) -> http.client.HTTPConnection:
-    if scheme == "http":
-        return http.client.HTTPConnection(host, port, timeout=settings.seconds)
-    return http.client.HTTPSConnection(host, port, timeout=settings.seconds, context=_tls(settings.ca))
 
 
 @cache

@@ -282,7 +282,7 @@ def write(folder: Path, backup: Backup, file: StoredFile, target: Path) -> None:
     files.sync(target)
 
 
-# --- what is copied ---------------------------------------------------------------------------------------------------
+# --- copying ----------------------------------------------------------------------------------------------------------
 
 
 def _copy_generation(writing: _Writing, generation: Path) -> Iterator[StoredFile]:

@@ -275,7 +275,12 @@ def verify_and_mend(session: Session, hooks: Hooks) -> tuple[Messages, Messages,
     mended = [one for one in find_damage(session.data) if mend(session, one)] if found else []
     if mended:
         left = _stored(session.data, hooks)
-    models = _models(session)
+    registry = session.site.registry
+    models = tuple(
+        message("model.not_loaded", name=name, problem=problem)
+        for name in registry.registrations.models
+        for problem in registry.problems(name, full=True)
+    )
     note_whole_check(session.data, len(left) + len(models))
     said = tuple(message("integrity.mended", file=one.name) for one in mended)
     return (*found, *models), said, (*left, *models)
@@ -286,12 +291,3 @@ def _stored(data: Path, hooks: Hooks) -> Messages:
     found = all_generation_faults(data, hooks=hooks)
     hooks.progress(len(found), len(found) + 1, "")
     return (*chain.from_iterable(reversed(found.values())), *(fault.full_message for fault in faults_beside(data)))
-
-
-def _models(session: Session) -> Messages:
-    registry = session.site.registry
-    return tuple(
-        message("model.not_loaded", name=name, problem=problem)
-        for name in registry.registrations.models
-        for problem in registry.problems(name, full=True)
-    )

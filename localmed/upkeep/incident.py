@@ -24,7 +24,6 @@ from localmed.domain.accounts import Right
 from localmed.domain.answers import answer_json
 from localmed.domain.errors import LocalmedError, UnknownName
 from localmed.people import feedback, history
-from localmed.people.feedback import Report
 from localmed.site import page_images
 from localmed.site.audit import Audit
 from localmed.upkeep.audit_export import as_values
@@ -71,7 +70,8 @@ def export(session: Session, id_: str, shown: Callable[[Answer], str]) -> Incide
             "time": _moment(kept.time),
             "question": kept.asked_text if open_question else None,
             "earlier": list(kept.asked_with.earlier) if open_question else None,
-            "reports": [_report(report) for report in reports],
+            "reports": [{"user": one.user, "time": _moment(one.time), "opinion": str(one.opinion),
+                         "comment": one.comment} for one in reports],
             "versions": {"localmed": made.version, "localmed_now": __version__, "generation": made.generation,
                          "profile": made.profile, "day": made.day, "models": dict(made.models),
                          "prompts": dict(made.prompts)},
@@ -150,11 +150,6 @@ def _zip(facts: dict[str, Any], files: dict[str, bytes]) -> bytes:
         for name, content in whole.items():
             archive.writestr(zipfile.ZipInfo(name, STAMP), content, zipfile.ZIP_DEFLATED)
     return packed.getvalue()
-
-
-def _report(report: Report) -> dict[str, Any]:
-    values = {"user": report.user, "time": _moment(report.time), "opinion": report.opinion, "comment": report.comment}
-    return {name: str(value) for name, value in values.items()}
 
 
 def _moment(seconds: float) -> str:

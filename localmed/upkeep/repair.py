@@ -160,7 +160,7 @@ def plan_records(data: Path) -> list[JournalStep]:
     """
     try:
         state = in_force(data)
-    except AnotherKey as error:  # the journal goes on with the key at hand
+    except AnotherKey as error:  # the journal continues with the present key
         state = replay(selected(data, SINCE_CHECKPOINT), None)
         return [JournalStep(error.messages[0], state, outcome=WITH_ANOTHER_KEY)]
     except Damaged as error:
