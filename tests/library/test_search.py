@@ -185,14 +185,11 @@ def test_more_documents_than_one_search_takes() -> None:
     assert answering(OLD, status_of) == ["50000", "50001", "50002"]
     narrowed = SearchFilter(statuses=(Status.SUPERSEDED,), documents=("50007", "4"))
     assert answering(narrowed, status_of) == ["50007"]
+    named = tuple(map(str, range(PASSAGES - 2 * MOST_ITEMS, PASSAGES)))
+    assert answering(SearchFilter(documents=named), {named[0]: Status.WITHDRAWN}) == list(named[1:4])
 
 
 @pytest.mark.parametrize("excluded", [10, MOST_PASSAGES * 3, PASSAGES - 1])
 def test_however_many_of_the_best_may_not_answer(excluded: int) -> None:
     status_of = {str(number): Status.SUPERSEDED for number in range(excluded)}
     assert answering(SearchFilter(), status_of) == [str(number) for number in range(excluded, PASSAGES)][:3]
-
-
-def test_more_documents_than_a_search_names_are_asked_for_in_parts() -> None:
-    named = tuple(map(str, range(PASSAGES - 2 * MOST_ITEMS, PASSAGES)))
-    assert answering(SearchFilter(documents=named), {named[0]: Status.WITHDRAWN}) == list(named[1:4])

@@ -109,19 +109,11 @@ def test_all_well(full_site: Site) -> None:
     assert "0002 is in use, 2 kept" in said_by(lines(full_site, "library")[0])
 
 
-@pytest.mark.parametrize(
-    ("chat", "says"),
-    [
-        (ChatSettings(server="http://a:1", server_model="m"), "not listed in chat.servers"),
-        (ChatSettings(server="http://a:1", servers=("http://a:1",)), "set chat.server_model"),
-    ],
-)
-def test_a_chat_server_that_is_not_set_up(site: Site, chat: ChatSettings, says: str) -> None:
-    assert says in only(_with(site, chat=chat), "models", Level.PROBLEM)
-
-
-def test_a_chat_server_that_is_set_up(site: Site) -> None:
+def test_a_chat_server_that_is_not_set_up_and_one_that_is(site: Site) -> None:
     chat = ChatSettings(server="http://a:1", servers=("http://a:1",), server_model="m")
+    for lacking, says in (("servers", "not listed in chat.servers"), ("server_model", "set chat.server_model")):
+        wrong = replace(chat, **{lacking: getattr(ChatSettings(), lacking)})
+        assert says in only(_with(site, chat=wrong), "models", Level.PROBLEM)
     assert "m at http://a:1 has not run" in only(_with(site, chat=chat), "models", Level.WARNING)
     identity, questions = ChatIdentity("m at http://a:1", "", 0), self_test.questions()
     tested.keep(site.registry.folder, identity, [], {**questions, "relevance": "what an earlier version asked"})
@@ -213,12 +205,6 @@ def test_what_cannot_be_read_is_a_problem(full_site: Site, name: str, harm: Call
     assert levels(full_site)[name] is Level.PROBLEM
 
 
-def test_somebody_is_writing(full_site: Site) -> None:
-    with generations.lock_writer(full_site.settings.data):
-        assert f"process {os.getpid()}" in only(full_site, "writer", Level.WARNING)
-    assert levels(full_site)["writer"] is Level.OK
-
-
 def test_what_is_in_force_cannot_be_read(full_site: Site) -> None:
     document = Document("id", "ward", "a", "t", "en", "s", "f", "c", "text/plain")
     withdraw(full_site.settings.data, document)
@@ -232,7 +218,9 @@ def test_what_is_in_force_cannot_be_read(full_site: Site) -> None:
 
 
 @pytest.mark.parametrize(("free", "level"), [(2**19, Level.PROBLEM), (GIB, Level.WARNING)])
-def test_a_full_disk(full_site: Site, monkeypatch: pytest.MonkeyPatch, free: int, level: Level) -> None:
+def test_a_writer_and_a_full_disk(full_site: Site, monkeypatch: pytest.MonkeyPatch, free: int, level: Level) -> None:
+    with generations.lock_writer(full_site.settings.data):
+        assert f"process {os.getpid()}" in only(full_site, "writer", Level.WARNING)
     usage = type("Usage", (), {"free": free})
     monkeypatch.setattr("localmed.upkeep.doctor.shutil.disk_usage", lambda path: usage)
     only(full_site, "disk", level)
@@ -241,7 +229,10 @@ def test_a_full_disk(full_site: Site, monkeypatch: pytest.MonkeyPatch, free: int
 # --- the machine and the software ----------------------------------------------------------------------------------
 
 
-def test_clocks(full_site: Site) -> None:
+def test_clocks_and_when_the_last_backup_was_made(full_site: Site) -> None:
+    assert "/mnt/backup" in said_by(lines(full_site, "backup")[0])
+    assert only(replace(full_site, now=full_site.now + timedelta(days=3)), "backup", Level.WARNING)
+    assert only(_with(full_site, backup=BackupSettings()), "backup", Level.WARNING)
     only(replace(full_site, now=full_site.now - timedelta(hours=2)), "clock", Level.PROBLEM)
     early = replace(full_site, now=datetime.fromisoformat("1970-01-01T00:00:01+00:00"))
     assert [line.level for line in lines(early, "clock")] == [Level.PROBLEM, Level.PROBLEM]
@@ -314,15 +305,13 @@ def test_the_workstation_without_its_models(site: Site) -> None:
     assert phrase("doctor.model_unregistered.what") in said_by(lines(site, "models")[0])
 
 
-def test_the_workstations_judge_is_told_where_it_is_missing(full_site: Site) -> None:
+def test_what_was_chosen_counts_not_the_profile(full_site: Site) -> None:
     site = _with(full_site, profile="workstation")
     by_text = {said_by(line): line for line in lines(site, "models")}
     assert by_text[said("doctor.starter_judges.what", judge="nli-deberta-v3-base")].level is Level.WARNING
     site.registry.assign("entailment", "chat")
     assert not any(phrase("doctor.starter_judges.what") in said_by(line) for line in lines(site, "models"))
-
-
-def test_what_was_chosen_counts_not_the_profile(full_site: Site) -> None:
+    full_site.registry.assign("entailment", "default")
     full_site.registry.assign("encoder", "bge-m3")
     assert only(full_site, "models", Level.PROBLEM) == "bge-m3 for encoder is missing"
     full_site.registry.assign("encoder", "default")
@@ -372,13 +361,6 @@ def test_nothing_heavy_is_loaded(full_site: Site) -> None:
     text, _, loaded = done.stdout.rpartition("loaded ")
     assert loaded.strip() == "[]"
     assert json.loads(text)["worst"]
-
-
-def test_when_the_last_backup_was_made_is_told(full_site: Site) -> None:
-    assert "/mnt/backup" in said_by(lines(full_site, "backup")[0])
-    late = replace(full_site, now=full_site.now + timedelta(days=3))
-    assert only(late, "backup", Level.WARNING)
-    assert only(_with(full_site, backup=BackupSettings()), "backup", Level.WARNING)
 
 
 def test_a_library_of_which_no_backup_was_made(site: Site, corpus: Path) -> None:
