@@ -34,19 +34,6 @@ SPELT = 20  # passages that are read for the spelling of a word
 RESCORED = 500  # passages, half a millisecond each; the rest keep their order
 
 
-def _analyser() -> tantivy.TextAnalyzer:
-    chain = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace())
-    steps = (
-        tantivy.Filter.remove_long(LONGEST_WORD),
-        tantivy.Filter.ascii_fold(),
-        tantivy.Filter.stopword("english"),
-        tantivy.Filter.stemmer("english"),
-    )
-    for step in steps:
-        chain = chain.filter(step)
-    return chain.build()
-
-
 class LexicalIndex(TantivyIndex):
     """One index folder, opened for reading; ``writer`` opens it for writing (in a generation being built)."""
 
@@ -60,7 +47,10 @@ class LexicalIndex(TantivyIndex):
         builder.add_text_field("text", tokenizer_name=ANALYSER, index_option="position")
         builder.add_bytes_field("body", stored=True)
         super().__init__("lexical", folder, builder.build(), within, make)
-        self._analyser = _analyser()
+        chain = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace())
+        chain = chain.filter(tantivy.Filter.remove_long(LONGEST_WORD)).filter(tantivy.Filter.ascii_fold())
+        chain = chain.filter(tantivy.Filter.stopword("english")).filter(tantivy.Filter.stemmer("english"))
+        self._analyser = chain.build()
         self._counts: dict[tuple[str, str], int] = {}  # readable passages by field and term
         self._index.register_tokenizer(ANALYSER, self._analyser)
 

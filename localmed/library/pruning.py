@@ -55,17 +55,12 @@ def _state(generation: Path) -> State:
     """Return the state of ``generation``, empty if it cannot be read."""
     with suppress(Damaged, OSError, sqlite3.Error):
         manifest = generations.read_manifest(generation)
-        graph = manifest.files.get("graph.sqlite")
-        return (manifest.encoder, graph.sha256 if graph else "", _texts(generation))
+        graph, texts = manifest.files.get("graph.sqlite"), hashlib.sha256()
+        with closing(open_immutable(generation / CATALOGUE)) as database:
+            for rows in iter(database.execute("SELECT id, content FROM documents ORDER BY id").fetchmany, []):
+                texts.update("".join([f"{document} {content}\n" for document, content in rows]).encode())
+        return (manifest.encoder, graph.sha256 if graph else "", texts.hexdigest())
     return ()
-
-
-def _texts(generation: Path) -> str:
-    digest = hashlib.sha256()
-    with closing(open_immutable(generation / CATALOGUE)) as database:
-        for rows in iter(database.execute("SELECT id, content FROM documents ORDER BY id").fetchmany, []):
-            digest.update("".join([f"{document} {content}\n" for document, content in rows]).encode())
-    return digest.hexdigest()
 
 
 def _remove(generation: Path) -> bool:

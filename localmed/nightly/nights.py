@@ -9,7 +9,7 @@ from typing import Any
 
 from localmed.domain import Message
 from localmed.domain.errors import UnknownName
-from localmed.domain.nights import SERVED, UNCHANGED, CanaryLine, FileLine, Night
+from localmed.domain.nights import CanaryLine, FileLine, Night
 from localmed.library.journal import now
 from localmed.library.state import rows, selected
 from localmed.messages import from_text, to_text
@@ -58,11 +58,6 @@ def night(data: Path, number: int) -> Night:
     if row is None:
         raise UnknownName("refresh.unknown", number=number)
     return row
-
-
-def last_served(data: Path) -> Night | None:
-    """Return the last refresh that succeeded."""
-    return next((one for one in nights(data) if one.outcome in (SERVED, UNCHANGED)), None)
 
 
 def as_json(value: Any) -> Any:

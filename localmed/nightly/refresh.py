@@ -273,8 +273,7 @@ def _keep_report(session: Session, night: Night, stages: _Stages) -> Night:
     if night.outcome == KEPT_BACK:
         compared = canary_gate.last(session.data)
         night = replace(night, canaries=len(compared.after), moved=nights.canary_lines(compared))
-    earlier = nights.last_served(session.data)
-    since = earlier.started if earlier else ""
+    since = next((one.started for one in nights.nights(session.data) if one.outcome in (SERVED, UNCHANGED)), "")
     withdrawn = [one for one in in_force(session.data).newest().values() if one.withdrawn and one.time >= since]
     night = replace(
         night,

@@ -19,7 +19,7 @@ from localmed.domain.accounts import Account, SessionRole
 from localmed.domain.accounts import rights_of as rights_text
 from localmed.domain.errors import AccountsAltered, LocalmedError
 from localmed.library.in_force import Changing, in_force
-from localmed.library.journal import ACCOUNTS, HALF, Entry, accounts_digest
+from localmed.library.journal import ACCOUNTS, Entry, accounts_digest
 from localmed.library.migrations import add_checksums, migrate
 from localmed.library.state import FILE, Remembered, selected
 from localmed.library.state_migrations import STATE
@@ -103,11 +103,6 @@ def _as_it_stands(user: str, role: str, groups: str, disabled: int) -> Account:
         listed = tuple(map(str, json.loads(groups)))
     name = SessionRole(role) if role in set(SessionRole) else SessionRole.READER
     return Account(user, name, listed, disabled=bool(disabled))
-
-
-def passwords_match(data: Path, noted_digest: str) -> bool:
-    """Whether the stored passwords match the journal's record."""
-    return bool(noted_digest) and stored_digest(data)[HALF:] == noted_digest[HALF:]
 
 
 def restore(state: sqlite3.Connection, listed: Iterable[Account], passwords: bool) -> None:

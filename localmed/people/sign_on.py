@@ -71,7 +71,10 @@ def by_password(data: Path, user: str, password: str, settings: WebSettings, add
         is_local = state.execute(query, (accounts.normalise_name(user), Source.LOCAL)).fetchone() is not None
     if is_local or not settings.ldap.server:
         account = accounts.sign_in(data, user, password, settings, address)
-        return account, _is_emergency(account, settings)
+        is_emergency = account.user in emergency_accounts(settings)
+        if is_emergency and reachable(settings):
+            raise UsageError("account.glass_whole")
+        return account, is_emergency
     person = _ask_directory(data, user, password, settings, address)
     return account_of(person, settings.ldap.roles, Source.DIRECTORY), False
 
@@ -166,15 +169,6 @@ def is_recent(data: Path, account: Account, settings: WebSettings) -> bool:
     with rows(data) as state:
         row = state.execute("SELECT signed_in FROM accounts WHERE user = ?", (account.user,)).fetchone()
     return row is not None and time.time() - row[0] < DAY * settings.directory_days
-
-
-def _is_emergency(account: Account, settings: WebSettings) -> bool:
-    """Whether ``account`` is an emergency account; raise ``UsageError`` if there is no emergency."""
-    if account.user not in emergency_accounts(settings):
-        return False
-    if reachable(settings):
-        raise UsageError("account.glass_whole")
-    return True
 
 
 def emergency_accounts(settings: WebSettings) -> frozenset[str]:

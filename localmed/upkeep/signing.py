@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -106,7 +107,10 @@ def sign_folder(
     """Write the manifest of ``folder``, valid for ``days``, signed by ``keys``; return its number of files."""
     read_root(root)
     created = created or datetime.now(UTC)
-    described = {name: _size_and_hash(folder / CONTENT / name) for name in names_in(folder / CONTENT)}
+    described = {}
+    for path in names_in(folder / CONTENT):
+        with (folder / CONTENT / path).open("rb") as file:
+            described[path] = (os.fstat(file.fileno()).st_size, hashlib.file_digest(file, "sha256").hexdigest())
     if len(described) > FILES_MOST:
         raise InputError("pack.files", most=FILES_MOST)
     values = {"kind": kind, "format": FORMAT, "name": name, "version": version, "created": _text(created),
@@ -115,11 +119,6 @@ def sign_folder(
     files.replace(folder / MANIFEST, json.dumps({"signed": json.dumps(values)}).encode(), 0o644)
     add_signatures(folder, keys)
     return len(described)
-
-
-def _size_and_hash(path: Path) -> tuple[int, str]:
-    with path.open("rb") as file:
-        return path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def add_signatures(folder: Path, keys: Sequence[Ed25519PrivateKey]) -> int:
