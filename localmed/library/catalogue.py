@@ -158,11 +158,7 @@ class Catalogue:
 
     def by_ids(self, ids: Iterable[str]) -> dict[str, Document]:
         """Return the existing documents among ``ids``."""
-        known: dict[str, Document] = {}
-        for name in ids:
-            for document in self._documents("id = ?", (name,)):
-                known[document.id] = document
-        return known
+        return {name: document for name in ids for document in self._documents("id = ?", (name,))}
 
     def documents(self, collection: str = "", status: str = "") -> list[Document]:
         """Return all documents, or those of a collection or a status, by collection and title."""

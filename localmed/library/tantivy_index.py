@@ -101,13 +101,12 @@ class TantivyIndex:
 
     def _limited(self, query: tantivy.Query, filters: SearchFilter) -> tantivy.Query:
         """Add the conditions of ``filters`` to ``query``, without scores."""
-        conditions = []
-        if self._within is not None:
-            conditions.append(tantivy.Query.term_set_query(self._schema, "collection", list(self._within)))
-        if filters.collections:
-            conditions.append(tantivy.Query.term_set_query(self._schema, "collection", list(filters.collections)))
-        if filters.documents:
-            conditions.append(tantivy.Query.term_set_query(self._schema, "document", list(filters.documents)))
+        named = (("collection", filters.collections or None), ("document", filters.documents or None))
+        conditions = [
+            tantivy.Query.term_set_query(self._schema, field, list(values))
+            for field, values in (("collection", self._within), *named)
+            if values is not None
+        ]
         if filters.language:
             conditions.append(
                 tantivy.Query.term_query(self._schema, "language", filters.language, index_option="basic")

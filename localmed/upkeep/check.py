@@ -17,7 +17,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import chain
@@ -34,7 +34,7 @@ from localmed.library.catalogue import originals_of
 from localmed.library.in_force import COPY, copy_of, in_force
 from localmed.library.intact import sha256_of
 from localmed.library.journal import now
-from localmed.library.migrations import SQLITE_ERRORS
+from localmed.library.migrations import SQLITE_ERRORS, read_rows
 from localmed.library.state import FILE as STATE_FILE
 from localmed.people import history
 from localmed.people.noted_accounts import require_noted
@@ -156,8 +156,7 @@ def databases(data: Path) -> Iterator[LocalmedError]:
     if not path.exists():
         return
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
-            problem = str(database.execute("PRAGMA integrity_check(1)").fetchone()[0])
+        ((problem,),) = read_rows(path, "PRAGMA integrity_check(1)")
     except SQLITE_ERRORS as error:
         problem = str(error)
     if problem != "ok":

@@ -188,11 +188,7 @@ def python(site: Site) -> Iterator[Check]:
     del site
     version = ".".join(map(str, sys.version_info[:3]))
     tried = PYTHON[0] <= sys.version_info[:2] < PYTHON[1]
-    yield (
-        ok("python", "doctor.python", version=version)
-        if tried
-        else problem("python", "doctor.python_other", version=version)
-    )
+    yield (ok if tried else problem)("python", "doctor.python" if tried else "doctor.python_other", version=version)
     try:
         pinned = [match for requirement in metadata.requires("localmed") or () if (match := _PINNED.match(requirement))]
     except metadata.PackageNotFoundError:
