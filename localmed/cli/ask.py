@@ -368,7 +368,7 @@ def replay(session: Session, file: Path, trace: bool, as_json: bool) -> None:
     answer, same = session.replay(text)
     if not same:  # not shown: the recorded texts may have been altered
         raise InputError("replay.differs")
-    answer = history.with_withdrawals(session, answer)
+    answer = history.note_withdrawals(session, answer)
     print_answer(answer, as_json)
     if trace:
         show_trace(answer)

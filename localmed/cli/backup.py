@@ -57,7 +57,7 @@ def listed(session: Session, folder: Path | None, as_json: bool) -> None:
     """List the backups in the folder, oldest first."""
     session.may_change()
     place = _folder(folder, session.settings)
-    with backup.reading(place):
+    with backup.keeping_backups(place):
         found = [backup.read(place, name) for name in backup.backups(place)]
     values = [{name: getattr(one, name) for name in ("name", "created", "generation", "bytes", "audit")}
               for one in found]  # fmt: skip
@@ -73,9 +73,9 @@ def verify(session: Session, name: str, folder: Path | None) -> None:
     """Check every byte of the backup NAME (default: the newest); exit code 5 if it is damaged."""
     session.may_change()
     place = _folder(folder, session.settings)
-    with backup.reading(place):
+    with backup.keeping_backups(place):
         chosen = backup.read(place, name)
-        if problems := list(backup.damaged(place, chosen)):
+        if problems := list(backup.damaged_files(place, chosen)):
             raise Damaged("backup.damaged", file=problems[0], folder=str(place))
     say("backup.whole", name=chosen.name, count=len(chosen.files))
 
@@ -140,12 +140,12 @@ def repair_command(session: Session, yes: bool) -> None:
 
 def _repair_once(session: Session, yes: bool) -> bool:
     """Show the planned repair, ask and do it; return whether anything needed repair."""
-    if damaged := check.mendable(session):
+    if damaged := check.find_mendable(session):
         say("backup.holds", count=len(damaged), names=tuple(one.name for one in damaged))
         confirm("generation.repair_confirm", yes)
         if sum(check.mend(session, one) for one in damaged):
             return True
-    step, records = repair.plan(session.data), repair.records(session.data)
+    step, records = repair.plan(session.data), repair.plan_records(session.data)
     for part in (*((step,) if step else ()), *records):
         for line in (part.fault, *part.shown):
             echo(render(line, session.caller.language))

@@ -126,7 +126,7 @@ def _checks(
                 check.note_whole_check(settings.data, doctor.faults_stored(checks))
             yield from checks
     except BadSettings as error:
-        yield doctor.failed("settings", error)
+        yield doctor.failed_check("settings", error)
     except ImportError as error:
         yield doctor.problem("libraries", "doctor.library_unimportable", name=error.name or type(error).__name__)
 

@@ -36,7 +36,7 @@ def command(session: Session, out: Path, attached: tuple[Path, ...], key: Path |
         print_json(there)
         return
     say("evidence.written", folder=str(out), count=sum(there.values()), parts=len(there))
-    for source in evidence.missing(there):
+    for source in evidence.missing_parts(there):
         say("evidence.missing", source=source)
     say("evidence.signed" if key else "evidence.unsigned")
 

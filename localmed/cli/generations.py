@@ -52,7 +52,7 @@ def verify(session: Session, number: int | None, as_json: bool) -> int:
     Without NUMBER: all generations, originals, withdrawals, access, the audit log and stored vectors. Each file that is
     damaged, missing or foreign is listed, with what to do.
     """
-    results = check.verified(session, number)
+    results = check.find_all_faults(session, number)
     if as_json:
         print_json({str(generation or "beside"): problems for generation, problems in results.items()})
     else:

@@ -242,7 +242,7 @@ def _tell_host(site: Site, roles: Sequence[str]) -> None:
 @in_session
 def plan(session: Session, as_json: bool) -> None:
     """Show what fits this machine: the memory of each model with 4k, 8k and 32k tokens, and where it fits."""
-    hardware = fit.look()
+    hardware = fit.inspect_machine()
     fits = fit.fits(session.site.registry.candidates(), hardware)
     if as_json:
         print_json({"machine": hardware, "models": [asdict(row) | {"best": row.best} for row in fits]})

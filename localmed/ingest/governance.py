@@ -28,7 +28,7 @@ from localmed.domain import Document, Message, message
 from localmed.domain.errors import InputError
 from localmed.ingest.readers import csv_rows, values, xlsx
 from localmed.library.catalogue import Catalogue, ImportedFile
-from localmed.library.governed import DATES, FIELDS, known
+from localmed.library.governed import DATES, FIELDS, value_of
 from localmed.process.files import contents, csv_cell
 
 SHEET_BYTES = 10 * 2**20  # a row has some 100 bytes
@@ -200,7 +200,7 @@ def template(catalogue: Catalogue, collection: str) -> list[list[str]]:
     names = Counter(Path(path).name for path in files)
     for path, file in sorted(files.items()):
         documents = catalogue.of_file(collection, path)
-        stored = {tuple(known(document, field) for field in FIELDS) for document in documents}
+        stored = {tuple(value_of(document, field) for field in FIELDS) for document in documents}
         cells = next(iter(stored)) if len(stored) == 1 else ("",) * len(FIELDS)  # of several records, what all share
         if documents:
             within, name = _within(path, file.root), Path(path).name
@@ -211,4 +211,4 @@ def template(catalogue: Catalogue, collection: str) -> list[list[str]]:
 
 def differs(document: Document, field: str, value: str) -> bool:
     """Whether ``value`` is another than what is known of a document; as ``template`` writes it, it is the same."""
-    return not _names(value, known(document, field))
+    return not _names(value, value_of(document, field))

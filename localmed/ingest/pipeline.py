@@ -244,8 +244,8 @@ class Importer:
         path, recipe, size = str(source.path), self._recipe(source), source.bytes
         try:
             reading = read(opened.content, source, context)
-            over = builder.catalogue.governed.over_passages  # encoders read title and headings with each passage
-            reading.documents = [(document, tuple(over(cut))) for document, cut in reading.documents]
+            apply = builder.catalogue.governed.apply_to_passages  # encoders read title and headings with each passage
+            reading.documents = [(document, tuple(apply(cut))) for document, cut in reading.documents]
             before = builder.catalogue.file(self._name, path)
             if worse := refusal(reading, before, builder.catalogue.of_file(self._name, path), sha256):
                 sha256 = ""
@@ -292,7 +292,7 @@ class Importer:
         self._waiting = []
         while len(self._begun) > ahead:
             pairs = _passages([taken for taken in self._begun.popleft() if self._replace(builder, taken)])
-            over = builder.catalogue.governed.over_passages([passage for passage, _ in pairs])  # what was moved, too
+            over = builder.catalogue.governed.apply_to_passages([passage for passage, _ in pairs])  # moved ones too
             for part in hooks.pieces(list(zip(over, (taken for _, taken in pairs), strict=True)), batch):
                 passages = [passage for passage, _ in part]
                 builder.add(passages, cache.encode_passages(passages))
@@ -333,7 +333,7 @@ class Importer:
         ``before`` is the document that it takes the place of.
         """
         governed = builder.catalogue.governed
-        governed.yield_to([document.id], self._manifest.facts(Source(Path(file.path), file.root)))
+        governed.drop_stated([document.id], self._manifest.facts(Source(Path(file.path), file.root)))
         builder.put(document)
         notes = [*governed.outdated(document, before)]
         if (status := builder.catalogue.marked(document).status) is not Status.CURRENT:

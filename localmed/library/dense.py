@@ -1,11 +1,12 @@
-"""The dense index: LanceDB, one vector a passage, those of its sentences, and the columns that dense search filters by.
+"""The dense index: LanceDB, one vector a passage, vectors of its sentences, and the columns that dense search filters
+by.
 
-Below ``index_above`` rows a search compares with every vector; above it an IVF index of half-precision partitions
-(IVF_HNSW_SQ, Malkov & Yashunin 2018) is built and the candidates are scored again with the full vectors. Rows added
-after an index was built are compared one by one until there are enough of them to extend it.
+Up to ``index_above`` rows a search compares every vector. Above that an IVF index of half-precision partitions
+(IVF_HNSW_SQ, Malkov & Yashunin 2018) selects candidates, which the full vectors rescore. Rows added after an index was
+built are compared one by one until there are enough to extend it.
 
-Vectors have length one, so the dot product is the cosine similarity. Similarities are returned, not distances. The
-vectors of sentences (or rows of a table) are read of candidates only; they are kept as float16, in their order.
+Vectors are unit length, so the dot product is the cosine similarity; similarities are returned, not distances. Vectors
+of sentences (or rows of a table) are float16, in order, and read for candidates only.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import numpy as np
 from localmed.domain import Passage, SearchFilter
 from localmed.domain.errors import Damaged, NoLibrary
 from localmed.library import generations
-from localmed.library.reading import stored_bytes
+from localmed.library.reading import reading_stored
 from localmed.library.tantivy_index import edition_number, edition_range
 
 if TYPE_CHECKING:
@@ -39,17 +40,17 @@ COMPACT_FRAGMENTS = 48  # more make every search slower; compacting rewrites the
 COMPACT_VERSIONS = 200  # each keeps a small file and the rows it deleted
 EXTEND_SHARE = 0.1  # of the rows: more unindexed ones than this cost a search more than the index saves
 PROBES = 24  # partitions searched, where there are several
-REFINE = 2  # times the limit, scored again with the full vectors; 4 finds no more of the true ten, in twice the time
+REFINE = 2  # times the limit, rescored with the full vectors; 4 takes twice the time and finds no more of the true ten
 IDS_A_DELETE = 500  # in one SQL expression
 OPEN = 2  # indexes: the generation being served, and the one before while questions to it end
 
 
 @contextmanager
 def _without_init(name: str) -> Iterator[None]:
-    """Let modules of the package ``name`` be imported within the block, without what its ``__init__`` imports.
+    """Import modules of the package ``name`` within the block without running its ``__init__``.
 
-    LanceDB reads a few classes of ``REMOTE``'s ``models``; the package itself makes clients of 366 calls meanwhile,
-    nearly half of the time that LanceDB takes to import. An import after the block finds the package whole.
+    LanceDB needs a few classes of ``REMOTE.models``; the package's ``__init__`` creates clients of 366 calls, nearly
+    half of LanceDB's import time. After the block the package imports as usual.
     """
     found = None if name in sys.modules else find_spec(name)
     if found is None or found.submodule_search_locations is None:
@@ -69,9 +70,9 @@ class DenseIndex:
     """The table in one generation's folder. Deletes and adds only while the generation is being built."""
 
     def __init__(self, folder: Path, dimensions: int = 0) -> None:
-        """Open the table (``FOLDER``) in ``folder``; with ``dimensions``, make it if it is not there.
+        """Open the table (``FOLDER``) in ``folder``; with ``dimensions``, create it if it does not exist.
 
-        Raise ``Damaged`` where there is none to read.
+        Raise ``Damaged`` if there is none.
         """
         if not dimensions and not (folder / FOLDER).is_dir():
             raise Damaged("library.no_dense_index", generation=folder.name)
@@ -92,32 +93,31 @@ class DenseIndex:
             ]
         )
         if (folder / FOLDER).exists():
-            with stored_bytes("library.index", kind="dense"):
+            with reading_stored("library.index", kind="dense"):
                 self._table = self._connection.open_table(TABLE)
         else:
             self._table = self._connection.create_table(TABLE, schema=self._schema)
 
     def __len__(self) -> int:
-        """The number of rows."""
         return int(self._table.count_rows())
 
     def search(self, vector: Vectors, limit: int, filters: SearchFilter) -> list[tuple[str, str, float]]:
-        """The nearest ``limit`` passages to ``vector`` (D,) as ``(id, document, cosine similarity)``, nearest first."""
+        """Return the nearest ``limit`` passages to ``vector`` (D,) as ``(id, document, cosine similarity)``, best
+        first.
+        """
         query = self._table.search(vector, vector_column_name="vector").distance_type("dot")
         query = query.select(["id", "document", "_distance"]).limit(limit)
         if condition := _condition(filters):
             query = query.where(condition, prefilter=True)
-        with stored_bytes("library.index", kind="dense"):
+        with reading_stored("library.index", kind="dense"):
             rows = self.tuned(query).to_arrow()
         columns = (rows["id"].to_pylist(), rows["document"].to_pylist(), rows["_distance"].to_pylist())
         return [(passage, document, 1.0 - distance) for passage, document, distance in zip(*columns, strict=True)]
 
     @staticmethod
     def tuned(query: Any) -> Any:
-        """A Lance query with this index's search effort."""
+        """Set this index's search effort on a Lance query."""
         return query.nprobes(PROBES).refine_factor(REFINE)
-
-    # --- writing ---------------------------------------------------------------------------------------------------
 
     def delete_documents(self, documents: Iterable[str]) -> None:
         """Delete every row of the documents."""
@@ -138,70 +138,66 @@ class DenseIndex:
         self._table.add(arrow.Table.from_arrays(columns, schema=self._schema))
 
     def documents(self) -> dict[str, int]:
-        """How many rows each document has."""
+        """Return the number of rows of each document."""
         column = self._table.search().select(["document"]).limit(max(len(self), 1)).to_arrow()["document"]
         counted = column.combine_chunks().value_counts()
         return {str(count["values"]): int(count["counts"]) for count in counted.to_pylist()}
 
     def similarities(self, questions: Vectors, ids: Sequence[str]) -> dict[str, list[float]]:
-        """By passage: how near each of its sentences is to the nearest of ``questions`` (Q, D).
+        """Return for each passage the similarity of each sentence to the nearest of ``questions`` (Q, D).
 
-        {} of an index that was made before sentences had vectors.
+        Empty for an index without vectors of sentences (older versions).
         """
         if not ids or "sentences" not in self._table.schema.names:
             return {}
         query = self._table.search().where(f"id IN ({_quoted(ids)})").select(["id", "sentences"])
-        with stored_bytes("library.index", kind="dense"):
+        with reading_stored("library.index", kind="dense"):
             rows = query.limit(len(ids)).to_arrow()
             stored = [
                 np.frombuffer(row, np.float16).reshape(-1, questions.shape[1]) for row in rows["sentences"].to_pylist()
             ]
-        # a flipped bit may make a number of none: it may cost a place, not the whole order
+        # a flipped bit may make a NaN, which must not upset the whole order
         near = [
             np.nan_to_num(one.astype(np.float32) @ questions.T, posinf=0.0, neginf=0.0).max(axis=1) for one in stored
         ]
         return dict(zip(rows["id"].to_pylist(), (one.tolist() for one in near), strict=True))
 
     def vectors_of(self, ids: Sequence[str]) -> dict[str, Any]:
-        """The stored vectors of ``ids``."""
+        """Return the stored vectors of ``ids``."""
         rows = self._table.search().where(f"id IN ({_quoted(ids)})").limit(len(ids)).to_arrow()
         return dict(zip(rows["id"].to_pylist(), rows["vector"].to_numpy(zero_copy_only=False), strict=True))
 
     def tidy(self, index_above: int) -> None:
-        """Build the index when it is due; compact, extend it and drop old versions when enough has gathered.
+        """Build the index when it is due; compact and extend the table when enough changes have accumulated.
 
-        Not at every import: it rewrites the table, and an import's cost is to follow the change, not the library.
+        Not at every import: it rewrites the table, and an import should cost as much as its change.
         """
         rows = len(self)
         indexed = [index.name for index in self._table.list_indices() if index.columns == ["vector"]]
         if not indexed and rows > index_above:
-            self._build_index()
-        elif self._gathered(rows, indexed):
+            from lancedb.index import Bitmap, BTree, IvfHnswSq
+
+            self._table.create_index("vector", config=IvfHnswSq(distance_type="dot"))
+            for name in ("collection", "language"):
+                self._table.create_index(name, config=Bitmap())
+            self._table.create_index("id", config=BTree())
+        elif self._needs_compacting(rows, indexed):
             self.compact()
 
     def compact(self) -> None:
-        """Rewrite the table without what was deleted, extend its index and drop its older versions."""
-        with warnings.catch_warnings():  # that others may use an older version: nobody else sees the clone
+        """Remove deleted rows and older versions, and extend the index."""
+        with warnings.catch_warnings():  # about other users of older versions: nobody else opens the clone
             warnings.simplefilter("ignore", UserWarning)
             self._table.optimize(cleanup_older_than=timedelta(0), delete_unverified=True)
 
-    def _gathered(self, rows: int, indexed: Sequence[str]) -> bool:
+    def _needs_compacting(self, rows: int, indexed: Sequence[str]) -> bool:
         if indexed and self._table.index_stats(indexed[0]).num_unindexed_rows > EXTEND_SHARE * rows:
             return True
         fragments = self._table.stats()["fragment_stats"]["num_fragments"]
         return bool(fragments > COMPACT_FRAGMENTS or len(self._table.list_versions()) > COMPACT_VERSIONS)
 
-    def _build_index(self) -> None:
-        from lancedb.index import Bitmap, BTree, IvfHnswSq
-
-        self._table.create_index("vector", config=IvfHnswSq(distance_type="dot"))
-        for name in ("collection", "language"):
-            self._table.create_index(name, config=Bitmap())
-        self._table.create_index("id", config=BTree())
-
 
 def _condition(filters: SearchFilter) -> str:
-    """``filters`` as a Lance filter expression ("" if they do not limit)."""
     parts = []
     if filters.collections:
         parts.append(f"collection IN ({_quoted(filters.collections)})")
@@ -220,14 +216,13 @@ def _quoted(values: Iterable[str]) -> str:
 
 
 class Nearest:
-    """The dense indexes of a data folder, each opened when it is first asked for: dense search for other processes.
+    """The dense indexes of a data folder, opened at first use: the model host's dense search for other processes.
 
-    Importing LanceDB costs a command more time than all the rest of a question; the model host keeps the indexes open.
-    The caller holds the lease on the generation, so that nothing is removed while it is searched. One thread at a time.
+    LanceDB's import takes longer than the rest of a command's question. The caller holds the generation's lease. One
+    thread at a time.
     """
 
     def __init__(self, data: Path) -> None:
-        """Nothing is opened yet."""
         self._data = data
         self._opened: dict[tuple[str, int], DenseIndex] = {}
 
@@ -239,11 +234,11 @@ class Nearest:
     def search(
         self, generation: str, vector: Vectors, limit: int, filters: SearchFilter
     ) -> list[tuple[str, str, float]]:
-        """See ``DenseIndex.search``; raise ``Damaged`` if ``generation`` is none or has no index."""
+        """See ``DenseIndex.search``; raise ``Damaged`` if ``generation`` does not exist or has no index."""
         return self._index(generation).search(vector, limit, filters)
 
     def similarities(self, generation: str, questions: Vectors, ids: Sequence[str]) -> dict[str, list[float]]:
-        """See ``DenseIndex.similarities``; raise ``Damaged`` as a search does."""
+        """See ``DenseIndex.similarities``; raise ``Damaged`` like ``search``."""
         return self._index(generation).similarities(questions, ids)
 
     def _index(self, generation: str) -> DenseIndex:

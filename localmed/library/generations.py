@@ -1,17 +1,17 @@
-"""Generations on disk: clone, manifest, verify, swap, lease, prune. Knows files, not what is in them.
+"""Generations on disk: clone, build, verify, publish, lease. Knows files, not their contents.
 
 ::
 
     <data>/generations/0007/    passages.lance/  lexical/  library.sqlite  graph.sqlite  manifest.json  lease
     <data>/current              symbolic link to the generation being served
 
-Rules: a generation never changes once published. The next one is built in ``generations/building`` from hard links of
-the Lance and Tantivy files (immutable once written), copies of the SQLite files (they are not; the concept graph is
-copied only before it is changed), and no lock files. It is published by: hash what is new, write and sync the
-manifest, sync every new file and folder (neither engine does), let the gate look (``guarded``), rename, swap the
-link. A crash before the swap leaves the old generation, after it the new one. A reader holds a shared lock on
-``lease``, so that pruning never pulls a file from under it: ``with lease(data) as generation`` is how everybody else
-comes to a generation's folder (``tests/lint.py``); whoever holds the writer lock needs none.
+A published generation never changes. The next one is built in ``generations/building`` from hard links of the Lance and
+Tantivy files (immutable once written) and copies of the SQLite files (written in place). ``publish`` hashes new files,
+writes the manifest, syncs every new file and folder (neither engine does), runs the gate (``guarded``), renames the
+folder and swaps the link. After a crash before the swap the old generation is served, after it the new one.
+
+A reader holds a shared lock on ``lease``, so that pruning removes nothing it reads. Other modules reach a generation's
+folder only by ``with lease(data) as generation`` (``tests/lint.py``), unless they hold the writer lock.
 """
 
 from __future__ import annotations
@@ -38,26 +38,26 @@ from localmed.library.journal import now
 from localmed.messages import to_text
 from localmed.process import files, hooks
 
-FORMAT = 5  # since then withdrawals and access are in site.sqlite: an older localmed would not find them
-DIGESTS = 4  # the format from which on what is stored has digests, which an older localmed would not check
+FORMAT = 5  # withdrawals and access are in site.sqlite, where an older localmed does not look
+DIGESTS = 4  # first format whose stored records have digests
 MANIFEST = "manifest.json"
 LEASE = "lease"
-GOING = ".going"  # ends the name of a generation that is being removed
+GOING = ".going"  # suffix of a generation that is being removed
 COPIED = (".sqlite",)  # SQLite writes in place: a hard link would change the published file
-COPIED_LATER = ("graph.sqlite",)  # gigabytes that few builds change: linked, and copied by ``unshare`` before a change
-LOOKED_AT = 0.5  # seconds; ``localmed doctor`` holds the lock for a moment to see whether anybody else does
-WAITING = 0.2  # seconds between two looks whether another change has ended
+COPIED_LATER = ("graph.sqlite",)  # gigabytes that few builds change: linked, copied by ``unshare`` before a change
+LOOKED_AT = 0.5  # seconds; ``localmed doctor`` holds the lock for a moment to test it
+WAITING = 0.2  # seconds between two attempts to take the writer lock
 LEFT_OUT = (MANIFEST, LEASE, intact.FILE)
 _Read = TypeVar("_Read")
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a generation holds. ``encoder`` is the slug of the one encoder whose vectors it contains.
+    """The manifest of a generation. ``encoder`` is the slug of the encoder that made its vectors.
 
-    ``reason`` is the change that made it, for ``messages.from_text``; in a manifest of before its words in English.
-    ``journal`` is the number and digest of the journal's newest row when it was built; ``ledger``, ``access`` and
-    ``audit`` said the same of the files of before.
+    ``reason`` is the change that made it, for ``messages.from_text``; older manifests have English text. ``journal`` is
+    the number and digest of the journal's newest row at the build. ``ledger``, ``access`` and ``audit`` are the same
+    for the files that the journal replaced.
     """
 
     number: int
@@ -75,15 +75,15 @@ class Manifest:
     journal: str = ""
 
     def to_json(self) -> str:
-        """The manifest as JSON with a digest of itself, so that a flipped bit in it shows too."""
-        later = {"ledger", "audit", "access", "journal"}  # absent from manifests of before
+        """Return the manifest as JSON with its own digest, which reveals a flipped bit."""
+        later = {"ledger", "audit", "access", "journal"}  # absent from older manifests
         values = {name: value for name, value in asdict(self).items() if value or name not in later}
         body = json.dumps(values, sort_keys=True, indent=1)
         return json.dumps({"digest": digest(body), "manifest": json.loads(body)}, sort_keys=True, indent=1)
 
     @classmethod
     def from_json(cls, text: str) -> Manifest:
-        """Read ``to_json``'s output; raise ``ValueError`` if it was altered."""
+        """Read the output of ``to_json``; raise ``ValueError`` if it was altered."""
         outer = json.loads(text)
         if digest(json.dumps(outer["manifest"], sort_keys=True, indent=1)) != outer["digest"]:
             raise ValueError("the digest does not match")
@@ -96,18 +96,18 @@ class Manifest:
 
 
 def folder(data: Path) -> Path:
-    """Where the generations of ``data`` lie."""
+    """Return the folder of all generations."""
     return data / layout.GENERATIONS
 
 
 def numbers(data: Path) -> list[int]:
-    """The published generations, oldest first."""
+    """Return the numbers of the published generations, oldest first."""
     root = folder(data)
     return sorted(int(path.name) for path in root.iterdir() if path.name.isdigit()) if root.exists() else []
 
 
 def path_of(data: Path, number: int) -> Path:
-    """The folder of generation ``number``; raise ``UnknownName`` if there is none."""
+    """Return the folder of generation ``number``; raise ``UnknownName`` if it does not exist."""
     path = folder(data) / f"{number:04d}"
     if not path.is_dir():
         raise UnknownName("generation.unknown", number=number)
@@ -115,10 +115,10 @@ def path_of(data: Path, number: int) -> Path:
 
 
 def current(data: Path) -> Path:
-    """The folder being served; raise ``NoLibrary`` if nothing has been imported.
+    """Return the folder being served; raise ``NoLibrary`` if nothing has been imported.
 
-    Raise ``Damaged`` if the link is lost beside generations, or all of these though there was a library: what is built
-    then would stand in the place of what was lost.
+    Raise ``Damaged`` if generations exist without the link, or if documents were withdrawn but no generation exists: a
+    new build would replace a lost library.
     """
     try:
         return data / (data / layout.CURRENT).readlink()
@@ -131,20 +131,19 @@ def current(data: Path) -> Path:
 
 
 def _withdrawals(data: Path) -> bool:
-    """Whether a document was ever withdrawn here, as the copy of what is in force says."""
     with suppress(OSError, ValueError, LookupError, TypeError):
         return bool(json.loads(files.own_bytes(data / layout.IN_FORCE))["in_force"]["facts"]["withdrawals"])
     return False
 
 
 def _first_unfinished(data: Path) -> bool:
-    """Whether the very first import was cut off between naming its generation and serving it."""
+    """Whether the first import was interrupted between naming its generation and serving it."""
     fresh = data / layout.CURRENT_NEW
     return numbers(data) == [1] and fresh.is_symlink() and fresh.exists()
 
 
 def read_manifest(generation: Path) -> Manifest:
-    """The manifest of ``generation``; raise ``Damaged`` if it is missing, altered or of a newer format."""
+    """Read the manifest of ``generation``; raise ``Damaged`` if it is missing, altered or of a newer format."""
     try:
         manifest = _parsed(files.own_bytes(generation / MANIFEST).decode())
     except (OSError, ValueError, KeyError, TypeError):
@@ -154,13 +153,13 @@ def read_manifest(generation: Path) -> Manifest:
     return manifest
 
 
-@lru_cache(maxsize=16)  # by every character: a refresh reads each some ten times, which takes 10 ms
+@lru_cache(maxsize=16)  # a refresh reads each manifest some ten times, 10 ms each
 def _parsed(text: str) -> Manifest:
     return Manifest.from_json(text)
 
 
-def _of_served(data: Path, read: Callable[[Path], _Read]) -> _Read:
-    """What ``read`` makes of the folder being served; again where another is served by now and that one was pruned."""
+def _read_served(data: Path, read: Callable[[Path], _Read]) -> _Read:
+    """Return ``read(folder)`` for the generation being served; retry if that was replaced and pruned."""
     while True:
         generation = current(data)
         try:
@@ -171,7 +170,7 @@ def _of_served(data: Path, read: Callable[[Path], _Read]) -> _Read:
 
 
 def served_number(data: Path) -> int:
-    """The number of the generation being served; raise as ``current`` does."""
+    """Return the number of the generation being served; raise as ``current`` does."""
     name = current(data).name
     if not name.isdigit():
         raise Damaged("generation.no_current", data=str(data))
@@ -179,12 +178,14 @@ def served_number(data: Path) -> int:
 
 
 def served_manifest(data: Path) -> Manifest:
-    """The manifest of the generation being served; raise as ``current`` and ``read_manifest`` do."""
-    return _of_served(data, read_manifest)
+    """Return the manifest of the generation being served; raise as ``current`` and ``read_manifest`` do."""
+    return _read_served(data, read_manifest)
 
 
 def manifest_of(data: Path, number: int) -> Manifest:
-    """The manifest of generation ``number``; raise ``UnknownName`` where it was pruned, as ``read_manifest`` else."""
+    """Return the manifest of generation ``number``; raise ``UnknownName`` if it was pruned, else like
+    ``read_manifest``.
+    """
     path = path_of(data, number)
     try:
         return read_manifest(path)
@@ -194,14 +195,14 @@ def manifest_of(data: Path, number: int) -> Manifest:
 
 
 def encoder(data: Path) -> str:
-    """The slug of the encoder that the generation being served is of; "" where there is none that can be read."""
+    """Return the slug of the served generation's encoder, "" if it cannot be read."""
 
     def read(generation: Path) -> str:
         manifest = (generation / MANIFEST).stat()
         return _encoder_of(generation, manifest.st_ino, manifest.st_mtime_ns)
 
     with suppress(LibraryError, OSError):
-        return _of_served(data, read)
+        return _read_served(data, read)
     return ""
 
 
@@ -211,16 +212,13 @@ def _encoder_of(generation: Path, _file: int, _changed: int) -> str:
 
 
 def check(generation: Path, whole: bool) -> list[Message]:
-    """What is wrong with the files of ``generation`` (see ``intact.faults``)."""
+    """Return the faults of the files of ``generation`` (see ``intact.find_faults``)."""
     manifest = read_manifest(generation)
-    return intact.faults(generation, manifest.files, manifest.format >= DIGESTS, whole)
+    return intact.find_faults(generation, manifest.files, manifest.format >= DIGESTS, whole)
 
 
-def whole(data: Path, number: int) -> list[Message]:
-    """What is wrong with generation ``number``, every byte read; where its lease is lost it can be made anew.
-
-    For whoever chooses what to serve next (``localmed repair``).
-    """
+def read_faults(data: Path, number: int) -> list[Message]:
+    """Return the faults of generation ``number``, every byte read, also without its lease (``localmed repair``)."""
     try:
         return check(folder(data) / f"{number:04d}", whole=True)
     except Damaged as error:
@@ -228,7 +226,7 @@ def whole(data: Path, number: int) -> list[Message]:
 
 
 def unlisted(generation: Path) -> list[Path]:
-    """The files of ``generation`` that are not in its manifest: nobody of ours has written them."""
+    """Return the files of ``generation`` that its manifest does not list."""
     known = read_manifest(generation).files
     return [path for path in _files(generation) if str(path.relative_to(generation)) not in known]
 
@@ -238,7 +236,7 @@ def unlisted(generation: Path) -> list[Path]:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a change waits for another one to end; ``told`` hears once, and from whom, that it does."""
+    """How long a change waits for another one to end; ``told`` is called once with the holder when the wait begins."""
 
     seconds: float = LOOKED_AT
     told: Callable[[str], object] = lambda _: None
@@ -248,9 +246,9 @@ AT_ONCE = Patience()
 
 
 def lock_writer(data: Path, patience: Patience = AT_ONCE) -> IO[str]:
-    """Take the one writer lock (held until the file is closed or the process ends).
+    """Take the writer lock, held until the file is closed or the process ends.
 
-    Raise ``Busy`` if somebody else has it for longer than ``patience`` says.
+    Raise ``Busy`` if another process holds it for longer than ``patience`` allows.
     """
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
     stream = (data / layout.WRITER_LOCK).open("a+")
@@ -283,28 +281,28 @@ def _lock_patiently(stream: IO[str], data: Path, patience: Patience) -> None:
 
 @contextmanager
 def lease(data: Path, number: int | None = None) -> Iterator[Path]:
-    """The folder of the generation being served, or of ``number``: nothing of it is removed within the block.
+    """Keep the generation being served, or ``number``, from being removed within the block; yield its folder.
 
-    Raise ``NoLibrary`` or ``UnknownName`` where there is none, ``Damaged`` where it has lost its lease.
+    Raise ``NoLibrary`` or ``UnknownName`` if there is none, ``Damaged`` if its lease file is lost.
     """
     named = partial(current, data) if number is None else partial(path_of, data, number)
     for _ in range(10):  # each needs a whole import to finish meanwhile
         generation = named()
-        if stream := hold(generation):
+        if stream := take_lease(generation):
             with stream:
                 yield generation
             return
-        if named() == generation:  # else another is served, or it raises for one that was removed meanwhile
+        if named() == generation:  # else another one is served by now
             raise Damaged("generation.incomplete", name=generation.name)
     raise Busy("generation.replaced")
 
 
-def hold(generation: Path) -> IO[bytes] | None:
-    """A lease on the generation in this folder, until the file is closed; None where it has none, or is removed."""
+def take_lease(generation: Path) -> IO[bytes] | None:
+    """Lease the generation in this folder until the file is closed; ``None`` if it has no lease file or was removed."""
     try:
         stream = files.open_own(generation / LEASE)
     except OSError as error:
-        if error.errno in (errno.EMFILE, errno.ENFILE):  # no file can be opened at all, which says nothing of this one
+        if error.errno in (errno.EMFILE, errno.ENFILE):  # the process cannot open any file
             raise
         return None
     files.lock(stream, shared=True, wait=True)
@@ -315,17 +313,17 @@ def hold(generation: Path) -> IO[bytes] | None:
 
 
 def make_lease(data: Path, number: int) -> None:
-    """Make the lease that a prune which was killed has begun with; the caller holds the writer lock."""
+    """Create the lease file that an interrupted prune has removed; the caller holds the writer lock."""
     (path_of(data, number) / LEASE).touch()
 
 
-def leased(data: Path, number: int) -> bool:
-    """Whether there is a lease of generation ``number``: without one nothing is answered from it."""
+def has_lease(data: Path, number: int) -> bool:
+    """Whether generation ``number`` has a lease file. Without one it is not served."""
     return (folder(data) / f"{number:04d}" / LEASE).is_file()
 
 
 def in_use(data: Path) -> bool:
-    """Whether somebody reads any generation; the caller holds the writer lock."""
+    """Whether another process reads any generation; the caller holds the writer lock."""
     for number in numbers(data):
         with suppress(OSError), files.open_own(path_of(data, number) / LEASE) as stream:
             if not files.lock(stream):
@@ -337,9 +335,10 @@ def in_use(data: Path) -> bool:
 
 
 def start_build(data: Path) -> tuple[Path, int]:
-    """Make ``generations/building`` as a clone of the current generation (or empty); return it and its parent's number.
+    """Create ``generations/building`` as a clone of the current generation (or empty); return it and its parent's
+    number.
 
-    The caller holds the writer lock. What an interrupted build left behind is removed.
+    The caller holds the writer lock. Remains of an interrupted build are removed.
     """
     building = abandon_build(data)
     building.mkdir(parents=True, mode=0o700)
@@ -364,9 +363,9 @@ def abandon_build(data: Path) -> Path:
 
 
 def clone(source: Path, target: Path) -> None:
-    """Hard links of everything in the manifest of ``source``, copies of its SQLite files (but of ``COPIED_LATER``).
+    """Hard-link every listed file of ``source``; copy its SQLite files except ``COPIED_LATER``.
 
-    The copies are checked: hashed again for the next manifest, a flipped bit would pass for what was meant.
+    Copies are verified: the next manifest hashes them anew and would record a flipped bit as correct.
     """
     for name in read_manifest(source).files:
         destination = target / name
@@ -378,7 +377,7 @@ def clone(source: Path, target: Path) -> None:
 
 
 def unshare(source: Path, building: Path, name: str) -> None:
-    """Give a file of ``COPIED_LATER`` in ``building`` bytes of its own, if it is the one of generation ``source``."""
+    """Replace a ``COPIED_LATER`` file in ``building`` by a copy if generation ``source`` shares it."""
     shared, fresh = building / name, building / f"{name}.new"
     if shared.exists() and shared.samefile(source / name):
         copy_checked(source, name, fresh)
@@ -397,10 +396,10 @@ _GATE: ContextVar[Callable[[Path], object]] = ContextVar("gate", default=lambda 
 
 @contextmanager
 def guarded(gate: Callable[[Path], object]) -> Iterator[None]:
-    """Let ``gate`` look at the folder of what this thread is about to serve within the block.
+    """Call ``gate`` with the folder of every generation that this thread is about to serve within the block.
 
-    What it raises keeps a generation, built or gone back to, from being served. Without a gate everything passes: in
-    tests of the library itself, and in ``localmed repair``, which begins where nothing whole is served.
+    An error that it raises prevents serving the generation, newly built or rolled back to. Without a gate every
+    generation passes: in tests of the library, and in ``localmed repair``, which starts without an intact generation.
     """
     token = _GATE.set(gate)
     try:
@@ -412,28 +411,29 @@ def guarded(gate: Callable[[Path], object]) -> Iterator[None]:
 def publish(
     data: Path, built: Path, parent: int, reason: Message, encoder: str, documents: int, passages: int, journal: str
 ) -> int:
-    """Make ``built`` the generation being served; return its number. See the module's docstring for the order.
+    """Serve ``built``; return its number. The module docstring describes the order.
 
-    ``journal`` is its newest row.
+    ``journal`` is the number and digest of the journal's newest row.
     """
     number = max([parent, *numbers(data)]) + 1
     (built / LEASE).touch()
     entries = _hash_files(built, path_of(data, parent) if parent else None)
     manifest = Manifest(number, now(), to_text(reason), encoder, parent, documents, passages, entries, journal=journal)
     (built / MANIFEST).write_text(manifest.to_json(), "utf-8")
-    _sync_new(built)
+    for path in [built, *sorted(built.rglob("*"))]:
+        if path.is_dir() or path.stat().st_nlink == 1:  # a published generation shares files with more links
+            files.sync(path)
     _GATE.get()(built)
-    hooks.check()  # the last look: what comes now takes effect
+    hooks.check()  # the last chance to cancel
     target = folder(data) / f"{number:04d}"
-    _point(data, number)  # before there is such a generation: one without a link to it is damage
+    _make_link(data, number)  # before the rename: a generation without a link counts as damage
     built.rename(target)
     files.sync(target.parent)
     switch(data, number)
     return number
 
 
-def _point(data: Path, number: int) -> Path:
-    """A link to generation ``number`` beside ``current``, which it is to replace."""
+def _make_link(data: Path, number: int) -> Path:
     fresh = data / layout.CURRENT_NEW
     fresh.unlink(missing_ok=True)
     fresh.symlink_to(f"{layout.GENERATIONS}/{number:04d}")
@@ -441,16 +441,19 @@ def _point(data: Path, number: int) -> Path:
 
 
 def switch(data: Path, number: int) -> None:
-    """Point ``current`` at generation ``number``, in one step that survives a power cut."""
+    """Point ``current`` at generation ``number`` atomically and durably."""
     path_of(data, number)
-    _point(data, number).replace(data / layout.CURRENT)
+    _make_link(data, number).replace(data / layout.CURRENT)
     files.sync(data)
-    _note_served(data, number)
+    rows: list[Swap] = []
+    with suppress(Damaged):  # the history starts again; it only decides about pruning
+        rows = swaps(data)
+    _write_swaps(data, [*rows, Swap(number, now())][-MOST_SWAPS:])
 
 
 def rollback(data: Path, number: int | None) -> int:
-    """Serve generation ``number``, or the one that the current was built from; refuse one whose files are damaged."""
-    chosen = before(data) if number is None else number
+    """Serve generation ``number``, by default ``rollback_target``; raise ``Damaged`` if its files are damaged."""
+    chosen = rollback_target(data) if number is None else number
     path = path_of(data, chosen)
     problems = check(path, whole=True)
     if problems:
@@ -462,10 +465,10 @@ def rollback(data: Path, number: int | None) -> int:
     return chosen
 
 
-def before(data: Path) -> int:
-    """The generation that a rollback goes to: the parent of the current one, else the newest before it.
+def rollback_target(data: Path) -> int:
+    """Return the generation that a rollback serves: the parent of the current one, else the newest earlier one.
 
-    After a rollback and an import the newest before it would be the one that was rolled back from.
+    After a rollback and an import, the newest earlier one would be the one that was rolled back.
     """
     path = current(data)
     with suppress(Damaged):
@@ -484,50 +487,44 @@ def _files(root: Path) -> list[Path]:
 
 
 def _hash_files(building: Path, parent: Path | None) -> dict[str, FileEntry]:
-    """Hashes of all files; a file that is the parent's own (same inode) keeps the hash recorded there.
+    """Hash all files. A file that the parent shares (same inode) keeps the recorded hash.
 
-    What the engines have rewritten they have read from the parent's files, unchecked: those are checked here.
+    The engines read the parent's files without checking them. Parent files that they rewrote or dropped are verified
+    here.
     """
     known, noted = read_manifest(parent).files if parent else {}, {}
-    looks = intact.remembered(parent) if parent else {}
+    looks = intact.read_looks(parent) if parent else {}
     entries: dict[str, FileEntry] = {}
     for path in _files(building):
         name = str(path.relative_to(building))
         entry, shared = known.get(name), parent is not None and name in known and path.samefile(parent / name)
         look = looks.get(name, ())
-        if entry is None or not shared or not intact.untouched(path, looks, name):
-            sha256, look = intact.hashed(path)
+        if entry is None or not shared or not intact.is_untouched(path, looks, name):
+            sha256, look = intact.hash_file(path)
             fresh = FileEntry(look[1], sha256)
             if parent and shared and fresh != entry:
                 raise Damaged("generation.damaged", name=parent.name, problem=message("file.changed", file=name))
             entry = fresh
         entries[name] = entry
         noted[name] = look
-    intact.remember(building, noted)
+    intact.write_looks(building, noted)
     for name in sorted(known.keys() - entries.keys()):
         if parent and sha256_of(parent / name) != known[name].sha256:
             raise Damaged("generation.damaged", name=parent.name, problem=message("file.changed", file=name))
     return entries
 
 
-def _sync_new(root: Path) -> None:
-    """Sync every folder, and every file that no published generation shares."""
-    for path in [root, *sorted(root.rglob("*"))]:
-        if path.is_dir() or path.stat().st_nlink == 1:
-            files.sync(path)
-
-
-# --- since when each was served ------------------------------------------------------------------------------------
+# --- history of served generations ---------------------------------------------------------------------------------
 
 
 SERVED = "served.json"  # in the folder of the generations: the swaps, newest last
 SETTLED = timedelta(days=1)
-MOST_SWAPS = 200  # remembered
+MOST_SWAPS = 200  # recorded
 
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """From ``since`` on generation ``number`` was served; ``confirmed`` that somebody has found it good."""
+    """Generation ``number`` was served from ``since`` on; ``confirmed`` if somebody has approved it."""
 
     number: int
     since: str
@@ -535,7 +532,7 @@ class Swap:
 
 
 def swaps(data: Path) -> list[Swap]:
-    """The swaps, oldest first; raise ``Damaged`` where the file cannot be read."""
+    """Return the swaps, oldest first; raise ``Damaged`` if the file cannot be read."""
     file = folder(data) / SERVED
     try:
         rows = [Swap(**row) for row in json.loads(files.own_bytes(file))]
@@ -548,26 +545,18 @@ def swaps(data: Path) -> list[Swap]:
     return rows
 
 
-def _note_served(data: Path, number: int) -> None:
-    try:
-        rows = swaps(data)
-    except Damaged:  # nothing was pruned by it; it begins anew
-        rows = []
-    _write_swaps(data, [*rows, Swap(number, now())][-MOST_SWAPS:])
-
-
 def confirm(data: Path, number: int) -> None:
-    """Somebody has found generation ``number``, which is served, good: it counts as settled."""
+    """Mark generation ``number``, which is served, as approved: it counts as settled."""
     rows = swaps(data)
     last = next((row for row in reversed(rows) if row.number == number), Swap(number, now()))
     _write_swaps(data, [*(row for row in rows if row != last), replace(last, confirmed=True)])
 
 
-def settled(data: Path) -> int:
-    """The newest generation before the served one that had served a day or was confirmed; 0 if there is none.
+def settled_number(data: Path) -> int:
+    """Return the newest generation before the served one that was served for a day or confirmed; 0 if there is none.
 
-    It is kept until a later change has: a series of small changes, each with a mistake in it, must not push the last
-    good state out of the few that are kept by number. Once the served one has, nothing before it is needed: 0.
+    Pruning keeps it, so that a series of small faulty changes cannot push out the last good state. Once the served
+    generation is settled itself, the result is 0.
     """
     rows, until = swaps(data), datetime.now(UTC)
     for place, row in enumerate(reversed(rows)):

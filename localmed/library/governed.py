@@ -1,12 +1,12 @@
-"""What a librarian has set of documents, in ``library.sqlite``: title, edition, tags, owner, approver and two dates,
-and what a heading is called that was read wrongly, or that it is none.
+"""Fields that a librarian has set on documents, in ``library.sqlite``: title, edition, tags, owner, approver, two
+dates, and corrected names of headings (or that a line is no heading).
 
-Like a mark it outlives re-imports: it lies over what the file says. What the collection's manifest states comes last:
-an import that finds a field there drops what had been set of it (``yield_to``), and setting such a field is refused.
+They override what the file says and outlive re-imports. The collection's manifest overrides them: an import that finds
+a field there drops the librarian's value (``drop_stated``), and setting such a field is refused.
 
-An approval is of a text under its headings: beside an approver the digests of the text, of the file and of what was
-set of headings are kept (``APPROVED``). Where text and file are others, or the headings are, there is no approver until
-one is set again or what was approved comes back. A file that is only read in another way, or moved within a larger one,
+An approval covers a text under its headings. The digests of the text, of the file and of the heading fields are stored
+beside the approver (``APPROVED``). If both text and file change, or the heading fields do, there is no approver until
+one is set again or the approved version returns. A file that is only read differently, or moved within a larger one,
 stays approved.
 """
 
@@ -28,12 +28,12 @@ KEPT = ("title", "edition")  # also kept with each passage, which the indexes fi
 DATES = ("edition", "effective_from", "review_by")
 APPROVED = "approved"  # the row beside an approver
 HEADING = "heading"  # begins the field of a heading: the path to it follows, as it was read
-NO_HEADING = "-"  # set of what was read as a heading and is text
+NO_HEADING = "-"  # value of a line that was read as a heading but is text
 
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading, at the end of its ``path``, on a page; ``value`` is what was set of it, "" where nothing was."""
+    """A heading, at the end of its ``path``, on a page; ``value`` is the librarian's correction, "" without one."""
 
     path: tuple[str, ...]
     page: int
@@ -41,16 +41,16 @@ class Heading:
 
     @property
     def field(self) -> str:
-        """Its field."""
+        """The name of its field."""
         return heading_field(self.path)
 
     @property
     def removed(self) -> bool:
-        """Whether it was said to be no heading."""
+        """Whether a librarian said that it is no heading."""
         return self.value == NO_HEADING
 
     def set_to(self, name: str, none: bool) -> str:
-        """What is set of one that is called ``name``, or ``none``."""
+        """Return the field's value for a heading called ``name``, or for ``none``."""
         return NO_HEADING if none else "" if name == self.path[-1] else name
 
 
@@ -58,45 +58,44 @@ class Governed:
     """The table ``governed`` of an open catalogue; written only in a generation that is being built."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
-        """Use ``Catalogue.governed``."""
         self._database = database
 
     def set(self, document: Document, values: Mapping[str, str]) -> None:
-        """Set fields of a document; an empty value takes back what was set."""
+        """Set fields of a document; an empty value removes the field."""
         for field, value in values.items():
             if value:
                 self._put(document.id, field, value)
             else:
                 self._drop(document.id, field)
         if values.get("approver"):
-            texts = (document.content, document.file_sha256, *_headings_set(self._set(document.id)))
+            texts = (document.content, document.file_sha256, *_headings_digest(self._set(document.id)))
             self._put(document.id, APPROVED, " ".join(texts))
 
-    def yield_to(self, documents: Iterable[str], stated: Iterable[str]) -> None:
-        """The manifest states these fields of ``documents`` now: what was set of them no longer holds."""
+    def drop_stated(self, documents: Iterable[str], stated: Iterable[str]) -> None:
+        """Drop the fields of ``documents`` that their manifest states now."""
         fields = [name for name in FIELDS if name in set(stated)]
         for document in documents if fields else ():
             for field in fields:
                 self._drop(document, field)
 
     def rename(self, old: str, new: str) -> None:
-        """What was set of the document ``old`` holds for ``new``."""
+        """Transfer the fields of document ``old`` to ``new``."""
         self._database.execute("UPDATE OR REPLACE governed SET document = ? WHERE document = ?", (new, old))
 
     def of(self, document: Document) -> dict[str, str]:
-        """What was set of a document and holds for its text, by field; no approver ("") where the approval lapsed."""
+        """Return the valid fields of a document; ``approver`` is "" if the approval lapsed."""
         set_ = self._set(document.id)
         values = {field: value for field, value in set_.items() if field != APPROVED and not of_heading(field)}
-        return values | ({"approver": ""} if _lapsed(set_, document.content, document.file_sha256) else {})
+        return values | ({"approver": ""} if _has_lapsed(set_, document.content, document.file_sha256) else {})
 
     def lapsed(self) -> frozenset[str]:
-        """The documents that are not as they were approved."""
+        """Return the documents that have changed since their approval."""
         query = "SELECT id, content, file_sha256 FROM governed JOIN documents ON id = document WHERE field = ?"
         rows = self._database.execute(query, (APPROVED,)).fetchall()
-        return frozenset(document for document, *texts in rows if _lapsed(self._set(document), *texts))
+        return frozenset(document for document, *texts in rows if _has_lapsed(self._set(document), *texts))
 
     def outdated(self, document: Document, before: Document | None) -> list[Message]:
-        """What to look at again now that the text of ``document`` may be another than ``before``, to be reported."""
+        """Return notes on fields to review because the text of ``document`` may differ from ``before``."""
         fields = self.of(document)
         lapsed = fields.get("approver") == ""
         dated = [date_ for date_ in DATES if date_ in fields] if before and before.content != document.content else []
@@ -104,18 +103,18 @@ class Governed:
         fields_set = tuple(message(f"column.{name}") for name in dated)
         return notes + ([message("governance.dated", fields=fields_set)] if dated else [])
 
-    def over(self, document: Document) -> Document:
-        """``document`` with what was set of it."""
+    def apply(self, document: Document) -> Document:
+        """Return ``document`` with its fields applied."""
         values = self.of(document)
         if not values:
             return document
         tags = tags_of(values.pop("tags")) if "tags" in values else document.tags
-        title, edition = (values.pop(name, known(document, name)) for name in KEPT)
+        title, edition = (values.pop(name, value_of(document, name)) for name in KEPT)
         changed = replace(document.governance, **values)
         return replace(document, title=title, edition=edition, tags=tags, governance=changed)
 
-    def over_passages(self, passages: Sequence[Passage]) -> Sequence[Passage]:
-        """``passages``, whole documents in order, with the titles, editions and headings set of their documents."""
+    def apply_to_passages(self, passages: Sequence[Passage]) -> Sequence[Passage]:
+        """Return ``passages`` (whole documents in order) with titles, editions and headings applied."""
         said = {document: self._set(document) for document in {passage.document_id for passage in passages}}
         made: list[Passage] = []
         for document, together in groupby(passages, key=lambda passage: passage.document_id):
@@ -123,13 +122,13 @@ class Governed:
             if set_ or any(passage.found for passage in own):
                 own = [
                     replace(it, title=set_.get("title", it.title), edition=set_.get("edition", it.edition))
-                    for it in _under(own, set_)
+                    for it in _with_headings(own, set_)
                 ]
             made += own
         return made
 
     def headings(self, document: Document, passages: Iterable[Passage]) -> list[Heading]:
-        """The headings of a document as they were read, in the order of its ``passages``; its title is none."""
+        """Return the headings of a document as read, in the order of its ``passages``, without its title."""
         set_, first = self._set(document.id), dict[tuple[str, ...], Passage]()
         for passage in passages:
             path = passage.found or passage.headings
@@ -151,32 +150,31 @@ class Governed:
 
 
 def heading_field(path: Sequence[str]) -> str:
-    """The field of the heading at the end of ``path``, as it was read."""
+    """Return the field of the heading at the end of ``path``, as read."""
     return f"{HEADING} {json.dumps(path, ensure_ascii=False)}"
 
 
 def of_heading(field: str) -> bool:
-    """Whether ``field`` is a heading's."""
+    """Whether ``field`` belongs to a heading."""
     return field.startswith(f"{HEADING} ")
 
 
-def _lapsed(set_: Mapping[str, str], content: str, file_sha256: str) -> bool:
-    """Whether a document with these digests is another one, or has other headings, than the one that was approved."""
+def _has_lapsed(set_: Mapping[str, str], content: str, file_sha256: str) -> bool:
+    """Whether text and file both differ from the approved ones, or the heading fields do."""
     approved = set_.get(APPROVED, "").split()
     headings = [part for part in approved if part.startswith(HEADING)]
-    return bool(approved) and ({content, file_sha256}.isdisjoint(approved) or headings != _headings_set(set_))
+    return bool(approved) and ({content, file_sha256}.isdisjoint(approved) or headings != _headings_digest(set_))
 
 
-def _headings_set(set_: Mapping[str, str]) -> list[str]:
-    """A digest of what was set of headings; nothing where nothing was."""
+def _headings_digest(set_: Mapping[str, str]) -> list[str]:
     headings = sorted(pair for pair in set_.items() if of_heading(pair[0]))
     return [f"{HEADING}:{digest(*(part for pair in headings for part in pair))}"] if headings else []
 
 
-def _under(passages: Iterable[Passage], set_: Mapping[str, str]) -> Iterator[Passage]:
-    """``passages`` of one document under its headings as they are called.
+def _with_headings(passages: Iterable[Passage], set_: Mapping[str, str]) -> Iterator[Passage]:
+    """Yield ``passages`` of one document under their corrected headings.
 
-    What is no heading begins the text of the first passage below it, which goes on with the section above.
+    A line that is no heading begins the text of the first passage below it, which continues the section above.
     """
     above: tuple[str, ...] = ()
     names: list[str] = []  # in the places of those that were read
@@ -203,17 +201,17 @@ def _under(passages: Iterable[Passage], set_: Mapping[str, str]) -> Iterator[Pas
 
 
 def tags_of(text: str) -> tuple[str, ...]:
-    """The tags that ``text`` lists, in its order, each once."""
+    """Return the distinct tags in ``text``, in order."""
     return tuple(dict.fromkeys(tag for part in re.split("[,;，、；]", text) if (tag := " ".join(part.split()))))
 
 
-def known(document: Document, field: str) -> str:
-    """What is known of a document by the name of a field; tags with commas between them."""
+def value_of(document: Document, field: str) -> str:
+    """Return a document's value of a field; tags are joined by commas."""
     if field == "tags":
         return ", ".join(document.tags)
     return str(getattr(document if field in KEPT else document.governance, field))
 
 
 def governance_of(values: Mapping[str, str]) -> Governance:
-    """The governance among named values; what is missing is empty."""
+    """Return the governance among named values; missing ones are empty."""
     return Governance(**{name: values.get(name, "") for name in GOVERNANCE})

@@ -1,13 +1,11 @@
 """``graph.sqlite``: the concept graph of one generation. Names, definitions, relations and cross references.
 
-Every row carries the source file that it came from, and every file is a document of the catalogue: one that is
-superseded or withdrawn is hidden from the next look-up on. Nothing here walks the graph: a look-up reads one concept
-and what is one relation away, so a circle of ``is_a`` is no more than two rows.
+Every row names its source file, and every file is a document of the catalogue: rows of a superseded or withdrawn file
+are hidden from the next look-up on. A look-up reads one concept and its direct relations, so cycles of ``is_a`` are
+harmless. Every row has a checksum of its values that is compared when it is read; a decayed row is ``Damaged``.
 
-Every row carries a checksum of its values, compared whenever it is read: a decayed one is ``Damaged``, not a card.
-
-The file may hold gigabytes (UMLS), so a generation that changes nothing of it shares it with the one before; the
-builder gives it bytes of its own before the first change.
+The file may have gigabytes (UMLS). A generation that does not change it shares it with its parent; ``GraphBuild``
+copies it before the first change.
 """
 
 from __future__ import annotations
@@ -24,14 +22,14 @@ from typing import Any
 from localmed.domain import Passage, digest
 from localmed.domain.errors import Damaged
 from localmed.library import generations
-from localmed.library.migrations import GRAPH, migrate, open_database, sums
-from localmed.library.reading import open_published, unchanging
+from localmed.library.migrations import GRAPH, add_checksums, migrate, open_database
+from localmed.library.reading import open_immutable, open_published
 from localmed.library.terms import KINDS, Term, folded
 from localmed.text.language import detect
 
 FILE = "graph.sqlite"
-TABLES = ("concepts", "names", "relations", "xrefs")  # whose rows carry their source
-_COLUMNS = {  # of each table, what its rows' checksums are made of
+TABLES = ("concepts", "names", "relations", "xrefs")  # with a column ``source``
+_COLUMNS = {  # that a row's checksum covers
     "sources": "id, document, collection, title, edition",
     "concepts": "id, source, name, definition",
     "names": "folded, concept, source, text, language, kind",
@@ -39,18 +37,18 @@ _COLUMNS = {  # of each table, what its rows' checksums are made of
     "xrefs": "concept, target, source",
     "totals": "collection, concepts",
 }
-RELATIONS_READ = 10_000  # of one concept; UMLS has a few hubs with more, of which nobody reads a card to the end
+RELATIONS_READ = 10_000  # of one concept; a few UMLS hubs have more
 NAMES_READ = 500  # of one concept, and rows of one ambiguous name
-NEAR_READ = 1_000  # names before and after a misspelt one in the alphabet that it is compared with: ~50 ms
+NEAR_READ = 1_000  # names before and after a misspelt one to compare with: ~50 ms
 NEAR = 5  # suggested
 CACHE_KIB = 262_144  # while writing: the index pages of a few million rows
-_SUMMED = 2  # schema since which rows carry a checksum; the one before answers as it is
+_SUMMED = 2  # first schema with checksums; the one before is read without
 _SIMILAR = 0.6  # difflib's ratio below which two names look nothing alike
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file that rows came from; ``document`` is its id in the catalogue."""
+    """A file from which rows came; ``document`` is its id in the catalogue."""
 
     document: str
     collection: str
@@ -60,7 +58,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """What a concept is called; ``kind`` is one of ``terms.KINDS``."""
+    """A name of a concept; ``kind`` is one of ``terms.KINDS``."""
 
     text: str
     language: str
@@ -69,7 +67,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Concept:
-    """A concept, put together from every source that describes it. ``defined_in`` is where its definition stands."""
+    """A concept, merged from every source that describes it. ``defined_in`` is the source of its definition."""
 
     id: str
     name: str
@@ -82,7 +80,7 @@ class Concept:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """``subject predicate object`` as one source has it; a name is the id where the graph knows no better."""
+    """``subject predicate object`` according to one source; an unknown name is the id."""
 
     subject: str
     subject_name: str
@@ -94,10 +92,10 @@ class Relation:
 
 
 class Graph:
-    """One file, read-only unless ``writable``; without a path an empty graph. One thread at a time."""
+    """One file, read-only unless ``writable``; an empty graph without a path. One thread at a time."""
 
     def __init__(self, path: Path | None, writable: bool = False) -> None:
-        """Open ``path``; raise ``Damaged`` where it is missing or cannot be read."""
+        """Open ``path``; raise ``Damaged`` if it is missing or unreadable."""
         if path is None:
             self._database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
             migrate(self._database, GRAPH, FILE)
@@ -113,17 +111,17 @@ class Graph:
         self._database.execute("PRAGMA temp_store = MEMORY")
         self._hidden: frozenset[str] = frozenset()
         self._database.execute("CREATE TEMP TABLE hidden (source INTEGER PRIMARY KEY)")
-        sums(self._database)
+        add_checksums(self._database)
         self._database.create_function("cited_as", 2, digest, deterministic=True)
         summed = self._database.execute("PRAGMA user_version").fetchone()[0] >= _SUMMED and not writable
-        for table, columns in _COLUMNS.items():  # look-ups read these views: none forgets what is hidden, or to check
+        for table, columns in _COLUMNS.items():  # look-ups read these views, which hide rows and compare checksums
             shown = "source NOT IN (SELECT source FROM hidden)" if table in TABLES else "1"
             sound = f"sound(digest, {columns})" if summed else "1"
             view = f"SELECT {columns} FROM {table} WHERE {shown} AND {sound}"  # noqa: S608
             self._database.execute(f"CREATE TEMP VIEW shown_{table} AS {view}")
 
     def close(self) -> None:
-        """Count, sum and commit (if writable), and close: counting millions takes seconds, and is done once."""
+        """Count, add checksums and commit (if writable), then close. Counting millions of rows takes seconds."""
         if self._database.in_transaction:
             self._database.execute("DELETE FROM totals")
             self._database.execute(
@@ -135,12 +133,9 @@ class Graph:
             self._database.execute("COMMIT")
         self._database.close()
 
-    # --- writing ---------------------------------------------------------------------------------------------------
-
     def put_source(self, source: Source) -> int:
-        """Begin what ``source`` holds, in place of what was stored of its document; return its number.
-
-        ``keep`` or ``undo`` ends it.
+        """Begin the rows of ``source``, replacing those of its document; return its number. End with ``keep`` or
+        ``undo``.
         """
         self._database.execute("SAVEPOINT source")
         self.remove([source.document])
@@ -149,12 +144,29 @@ class Graph:
         return int(self._database.execute(query, values).lastrowid or 0)
 
     def add(self, source: int, terms: Iterable[Term]) -> None:
-        """Store ``terms``; a name whose source does not say its language is looked at."""
+        """Store ``terms``; the language of a name is detected if its source does not state it."""
+        execute, many = self._database.execute, self._database.executemany
         for term in terms:
-            self._add(source, term)
+            to = term.replaced_by or term.id
+            if not term.replaced_by and (term.name or term.definition):
+                execute(
+                    "INSERT INTO concepts (id, source, name, definition) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+                    " name = iif(name = '', excluded.name, name),"
+                    " definition = iif(definition = '', excluded.definition, definition)",
+                    (term.id, source, term.name, term.definition),
+                )
+            own = ((term.name, "", "name"),) if term.name else ()
+            rows = [
+                (folded(text), to, source, text, language or detect(text), "replaced" if term.replaced_by else kind)
+                for text, language, kind in (*own, *term.names)
+            ]
+            many("INSERT OR IGNORE INTO names VALUES (?, ?, ?, ?, ?, ?, NULL)", rows)
+            relations = [(*relation, source) for relation in term.relations]
+            many("INSERT OR IGNORE INTO relations VALUES (?, ?, ?, ?, ?, NULL)", relations)
+            many("INSERT OR IGNORE INTO xrefs VALUES (?, ?, ?, NULL)", [(term.id, xref, source) for xref in term.xrefs])
 
     def keep(self, source: int, edition: str = "") -> tuple[int, int]:
-        """End ``put_source``, with the edition that the file itself stated; return its concepts and relations."""
+        """End ``put_source``, with the edition that the file states; return its concepts and relations (counts)."""
         if edition:
             self._database.execute("UPDATE sources SET edition = ? WHERE id = ?", (edition, source))
         self._database.execute("RELEASE source")
@@ -163,12 +175,12 @@ class Graph:
         return concepts, relations
 
     def undo(self) -> None:
-        """Take back everything since ``put_source``."""
+        """Revert everything since ``put_source``."""
         self._database.execute("ROLLBACK TO source")
         self._database.execute("RELEASE source")
 
     def remove(self, documents: Iterable[str]) -> None:
-        """Remove what came from these documents."""
+        """Remove the rows of these documents."""
         for document in documents:
             row = self._database.execute("SELECT id FROM sources WHERE document = ?", (document,)).fetchone()
             if row:
@@ -176,36 +188,12 @@ class Graph:
                     self._database.execute(f"DELETE FROM {table} WHERE source = ?", row)  # noqa: S608
                 self._database.execute("DELETE FROM sources WHERE id = ?", row)
 
-    def _add(self, source: int, term: Term) -> None:
-        execute, many = self._database.execute, self._database.executemany
-        to = term.replaced_by or term.id
-        if not term.replaced_by and (term.name or term.definition):
-            execute(
-                "INSERT INTO concepts (id, source, name, definition) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
-                " name = iif(name = '', excluded.name, name),"
-                " definition = iif(definition = '', excluded.definition, definition)",
-                (term.id, source, term.name, term.definition),
-            )
-        own = ((term.name, "", "name"),) if term.name else ()
-        rows = [
-            (folded(text), to, source, text, language or detect(text), "replaced" if term.replaced_by else kind)
-            for text, language, kind in (*own, *term.names)
-        ]
-        many("INSERT OR IGNORE INTO names VALUES (?, ?, ?, ?, ?, ?, NULL)", rows)
-        many(
-            "INSERT OR IGNORE INTO relations VALUES (?, ?, ?, ?, ?, NULL)",
-            [(*relation, source) for relation in term.relations],
-        )
-        many("INSERT OR IGNORE INTO xrefs VALUES (?, ?, ?, NULL)", [(term.id, xref, source) for xref in term.xrefs])
-
-    # --- what there is ---------------------------------------------------------------------------------------------
-
     def documents(self) -> list[str]:
-        """The ids of the documents that the graph was made from."""
+        """Return the ids of the documents in the graph."""
         return [row[0] for row in self._database.execute("SELECT document FROM shown_sources")]
 
     def hide(self, documents: Collection[str]) -> None:
-        """Leave out what came from these documents, until told otherwise; in one step, so that no read sees half."""
+        """Hide the rows of these documents (replacing earlier ones) atomically."""
         if self._hidden == frozenset(documents):
             return
         self._database.execute("SAVEPOINT hiding")
@@ -216,16 +204,14 @@ class Graph:
         self._hidden = frozenset(documents)
 
     def counts(self) -> dict[str, int]:
-        """How many concepts each collection describes."""
+        """Return the number of concepts of each collection."""
         shown = "SELECT collection FROM shown_sources WHERE id NOT IN (SELECT source FROM hidden)"
         return dict(
             self._database.execute(f"SELECT collection, concepts FROM shown_totals WHERE collection IN ({shown})")  # noqa: S608
         )
 
-    # --- looking up ------------------------------------------------------------------------------------------------
-
     def find(self, name: str) -> list[tuple[str, Name]]:
-        """The concepts called ``name`` (or of that id), best first, each with the name that matched."""
+        """Return the concepts with this name or id, best first, each with the name that matched."""
         spelling = " ".join(name.split())
         rows = self._rows(
             "SELECT concept, text, language, kind FROM shown_names WHERE folded = ? LIMIT ?",
@@ -241,7 +227,7 @@ class Graph:
         return list(best.items())
 
     def concept(self, concept: str) -> Concept | None:
-        """What all sources together say of a concept; None if it is in none."""
+        """Return a concept merged from all sources; ``None`` if no source has it."""
         rows = self._rows("SELECT source, name, definition FROM shown_concepts WHERE id = ?", (concept,))
         if not rows:
             return None
@@ -258,12 +244,17 @@ class Graph:
             sources[rows[0][0]].collection,
             defined[2],
             sources[defined[0]] if defined[2] else None,
-            tuple(sorted((Name(*row) for row in names), key=_order)),
+            tuple(
+                sorted(
+                    (Name(*row) for row in names),
+                    key=lambda name: (KINDS.index(name.kind), name.language, name.text.casefold()),
+                )
+            ),
             tuple(row[0] for row in self._xrefs(concept)),
         )
 
     def defining(self, prefix: str) -> list[Concept]:
-        """At most two concepts with a definition that is cited by an id which starts with ``prefix``."""
+        """Return at most two concepts whose definition has a citation id that starts with ``prefix``."""
         query = (
             "SELECT DISTINCT concepts.id FROM concepts JOIN sources ON sources.id = source"
             " WHERE definition <> '' AND substr(cited_as(document, concepts.id), 1, ?) = ? LIMIT 2"
@@ -272,11 +263,13 @@ class Graph:
         return [concept for concept in concepts if concept]
 
     def same(self, concept: str) -> list[str]:
-        """Concepts of other sources that mean the same: either's cross references name the other, or both name one
-        UMLS concept, which stands for one meaning. Other codes (ICD-10) are shared by different diseases.
+        """Return concepts of other sources with the same meaning: a cross reference links them, or both refer to one
+        UMLS concept.
+
+        Other shared codes do not count: different diseases share an ICD-10 code.
         """
         codes = [row[0] for row in self._xrefs(concept)]
-        meanings = [code for code in (concept, *codes) if _is_meaning(code)]
+        meanings = [code for code in (concept, *codes) if code.startswith("C") and code[1:].isdigit()]  # UMLS concepts
         referring = self._rows(
             "SELECT DISTINCT concept FROM shown_xrefs WHERE target IN (SELECT value FROM json_each(?)) LIMIT ?",
             (json.dumps([concept, *meanings]), NAMES_READ),
@@ -292,7 +285,7 @@ class Graph:
         ]
 
     def relations(self, concepts: Sequence[str]) -> list[Relation]:
-        """The relations of which one of ``concepts`` is an end, within bounds; each once, from its newest source."""
+        """Return the relations of ``concepts`` at either end, within bounds; each once, from its newest source."""
         rows = self._rows(
             "WITH ends AS (SELECT value FROM json_each(?))"
             " SELECT subject, predicate, object, detail, source FROM shown_relations WHERE subject IN ends"
@@ -303,32 +296,27 @@ class Graph:
         sources = self._sources()
         rows.sort(key=lambda row: sources[row[4]].edition, reverse=True)
         once = {tuple(row[:4]): row[4] for row in reversed(rows)}
-        names = self._names_of({end for row in rows for end in (row[0], row[2])})
+        query = "SELECT id, name FROM shown_concepts WHERE id IN (SELECT value FROM json_each(?)) AND name <> ''"
+        ends = sorted({end for row in rows for end in (row[0], row[2])})
+        names = dict(reversed(self._rows(query, (json.dumps(ends),))))
         return [
             Relation(subject, names.get(subject, subject), predicate, target, names.get(target, target), detail, of)
             for (subject, predicate, target, detail), of in ((key, sources[number]) for key, number in once.items())
         ]
 
     def near(self, name: str) -> list[str]:
-        """Names that look like ``name``, best first, at most ``NEAR``: continuations of it, then similar spellings."""
+        """Return at most ``NEAR`` names that look like ``name``, best first: continuations, then similar spellings."""
         start = folded(name)
         if not start:
             return []
-        longer = self._beginning(start)
+        query = "SELECT DISTINCT text FROM shown_names WHERE folded >= ? AND folded < ? LIMIT ?"
+        longer = [row[0] for row in self._rows(query, (start, start + "\U0010ffff", NEAR))]
         alike = {folded(text): text for text in self._around(start)}
         close = difflib.get_close_matches(start, alike, NEAR, _SIMILAR)
         return list(dict.fromkeys([*longer, *(alike[spelling] for spelling in close)]))[:NEAR]
 
-    def _beginning(self, start: str) -> list[str]:
-        """The first names that begin with ``start``."""
-        rows = self._rows(
-            "SELECT DISTINCT text FROM shown_names WHERE folded >= ? AND folded < ? LIMIT ?",
-            (start, start + "\U0010ffff", NEAR),
-        )
-        return [row[0] for row in rows]
-
     def _around(self, name: str) -> list[str]:
-        """The names next to ``name`` in the alphabet, preferred ones last: those with the longest same beginning."""
+        """Return the neighbours of ``name`` in the alphabet, preferred names last."""
         before = "SELECT text, kind FROM shown_names WHERE folded < ? ORDER BY folded DESC LIMIT ?"
         after = "SELECT text, kind FROM shown_names WHERE folded >= ? ORDER BY folded LIMIT ?"
         rows = [row for query in (before, after) for row in self._rows(query, (name, NEAR_READ))]
@@ -341,11 +329,6 @@ class Graph:
         query = "SELECT DISTINCT target FROM shown_xrefs WHERE concept = ? ORDER BY target LIMIT ?"
         return self._rows(query, (concept, NAMES_READ))
 
-    def _names_of(self, concepts: Collection[str]) -> dict[str, str]:
-        """The preferred names of those ``concepts`` that have one."""
-        query = "SELECT id, name FROM shown_concepts WHERE id IN (SELECT value FROM json_each(?)) AND name <> ''"
-        return dict(reversed(self._rows(query, (json.dumps(sorted(concepts)),))))
-
     def _sources(self) -> dict[int, Source]:
         rows = self._database.execute("SELECT id, document, collection, title, edition FROM shown_sources")
         return {row[0]: Source(*row[1:]) for row in rows}
@@ -355,23 +338,15 @@ class Graph:
 
 
 def _distance(name: Name, spelling: str) -> tuple[bool, int, bool]:
-    """How far a found name is from the one asked for: other letters, a lesser kind, other capitals."""
+    """How a name differs from the ``spelling`` asked for: letters, kind, capitals."""
     return name.text.casefold() != spelling.casefold(), KINDS.index(name.kind), name.text != spelling
-
-
-def _order(name: Name) -> tuple[int, str, str]:
-    return KINDS.index(name.kind), name.language, name.text.casefold()
-
-
-def _is_meaning(code: str) -> bool:
-    return code.startswith("C") and code[1:].isdigit()  # a UMLS concept, the only bare code of that form
 
 
 # --- definitions as passages ----------------------------------------------------------------------------------------
 
 
 def cited_passage(concept: Concept) -> Passage | None:
-    """The definition of ``concept`` as a passage of its file, so that it can be cited and opened (``with_prefix``)."""
+    """Return the definition of ``concept`` as a passage of its file, for citing and opening (``with_prefix``)."""
     source = concept.defined_in
     if source is None:
         return None
@@ -390,26 +365,23 @@ def cited_passage(concept: Concept) -> Passage | None:
 
 
 def with_prefix(graph: Graph, prefix: str) -> list[Passage]:
-    """At most two definitions as passages whose id starts with ``prefix``."""
+    """Return at most two definitions as passages whose id starts with ``prefix``."""
     passages = (cited_passage(concept) for concept in graph.defining(prefix))
     return [passage for passage in passages if passage and passage.id.startswith(prefix)]
 
 
-# --- the graph of a generation being built --------------------------------------------------------------------------
-
-
 class GraphBuild:
-    """``graph.sqlite`` in the clone ``building`` of the generation ``parent`` (0 where there is none)."""
+    """``graph.sqlite`` in the clone ``building`` of the generation ``parent`` (0: none)."""
 
     def __init__(self, building: Path, data: Path, parent: int) -> None:
-        """Bring a graph of an older schema to today's; leave any other alone."""
+        """Migrate a graph of an older schema; leave any other alone."""
         self._path, self._building, self._data, self._parent = building / FILE, building, data, parent
         self._open: Graph | None = None
         if outdated(self._path):
             self.writable()
 
     def writable(self) -> Graph:
-        """The graph, which shares no bytes with the generation before from now on."""
+        """Return the graph, copied from the parent's first if shared."""
         if self._open is None:
             if self._parent:
                 with generations.lease(self._data, self._parent) as parent:
@@ -418,8 +390,12 @@ class GraphBuild:
         return self._open
 
     def remove(self, documents: Sequence[str]) -> None:
-        """Remove what came from ``documents``; nothing is copied for those that the graph does not know."""
-        if self._open or self._holds(documents):
+        """Remove the rows of ``documents``; nothing is copied if the graph has none of them."""
+        known: list[str] = []
+        if self._open is None and self._path.exists():
+            with closing(Graph(self._path)) as graph:
+                known = graph.documents()
+        if self._open or not set(known).isdisjoint(documents):
             self.writable().remove(documents)
 
     def close(self) -> None:
@@ -428,17 +404,11 @@ class GraphBuild:
             self._open.close()
             self._open = None
 
-    def _holds(self, documents: Sequence[str]) -> bool:
-        if not self._path.exists():
-            return False
-        with closing(Graph(self._path)) as graph:
-            return not set(graph.documents()).isdisjoint(documents)
-
 
 def outdated(path: Path) -> bool:
-    """Whether there is a graph at ``path`` of an older schema than today's."""
+    """Whether the graph at ``path`` has an older schema."""
     if not path.exists():
         return False
-    with closing(unchanging(path)) as database, suppress(sqlite3.DatabaseError):  # whoever opens it says what is wrong
+    with closing(open_immutable(path)) as database, suppress(sqlite3.DatabaseError):  # opening it reports the fault
         return int(database.execute("PRAGMA user_version").fetchone()[0]) < len(GRAPH)
     return False

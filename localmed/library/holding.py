@@ -1,13 +1,12 @@
-"""Which documents may answer on a day: the withdrawals, the catalogue and the dates, looked up at query time.
+"""Which documents may answer on a day, decided at query time from the withdrawals, the catalogue and the dates.
 
-Rules, the first that applies: withdrawn here or by its source; not yet effective on the day (``PENDING``),
-which answers no question however it is asked; superseded, unless everything that replaces it is itself not yet
-effective: until then the older document holds. Nothing of this is baked into an index, so a document becomes effective
-by its date alone.
+The first rule that applies: withdrawn here or by the source; ``PENDING`` (not yet effective on the day), which never
+answers; superseded, unless every replacement is itself pending: until then the older document is current. No index
+stores a status, so a document becomes effective by its date alone.
 
-``allowed`` searches any index for more until enough passages of such documents are found. Where few may answer
-(``search --status superseded``), or most of the best may not, their ids are given to the index instead, some at a time:
-asking for ever more passages would end at what the model host gives in one search.
+``search_allowed`` asks an index for more passages until enough may answer. If few documents may answer (``search
+--status superseded``) or most of the best may not, it searches by document ids in batches: the model host limits the
+passages of one search.
 """
 
 from __future__ import annotations
@@ -25,38 +24,38 @@ from localmed.process import hooks
 
 
 def today() -> str:
-    """This day at the hospital, as an ISO date."""
+    """Return the current date at the hospital (ISO)."""
     return datetime.now().astimezone().date().isoformat()
 
 
 class Holding:
-    """The statuses of one generation's documents on ``day`` (ISO); whoever asks sets the day."""
+    """The statuses of one generation's documents on ``day`` (ISO), which the caller sets."""
 
     def __init__(self, data: Path, catalogue: Catalogue, day: str) -> None:
-        """Nothing is read before the first question."""
+        """Nothing is read before the first call."""
         self.day = day
         self._data, self._catalogue = data, catalogue
-        self._read: tuple[InForce, str] | None = None  # what was in force, and the day, when the rest was read
+        self._read: tuple[InForce, str] | None = None  # state in force and day at the last read
         self._statuses: dict[str, Status] = {}
         self._overdue: dict[str, str] = {}
         self._successors: dict[str, str] = {}
 
     def statuses(self) -> Mapping[str, Status]:
-        """The status of every document that is not current now."""
+        """Return the status of every document that is not current now."""
         self._look_up()
         return self._statuses
 
     def overdue(self, document: str) -> str:
-        """The date by which a document was to be reviewed if that has passed; else "", as for what is withdrawn."""
+        """Return the review date of a document if it has passed, else "". Withdrawn documents have none."""
         self._look_up()
         return self._overdue.get(document, "")
 
     def withdrawal(self, document: str, content: str) -> Withdrawal | None:
-        """The row of the journal by which a document with this content is withdrawn; None where its source says so."""
+        """Return the journal's withdrawal of a document with this content; ``None`` if only its source withdraws it."""
         return in_force(self._data).withdrawal(document, content)
 
     def withdrawn_since(self, day: str) -> dict[str, str]:
-        """The documents that were withdrawn on ``day`` or later and are so still, each with the hospital's day."""
+        """Return the documents withdrawn on ``day`` or later and not reinstated, each with its date at the hospital."""
         days = {
             it.document: datetime.fromisoformat(it.time).astimezone().date().isoformat()
             for it in in_force(self._data).newest().values()
@@ -65,7 +64,7 @@ class Holding:
         return {name: since for name, since in days.items() if since >= day}
 
     def agrees(self, document: Document) -> bool:
-        """Whether the status now is one that the row of ``document`` allows: what answers is looked up in indexes."""
+        """Whether the current status is consistent with the document's own row; the status is read from indexes."""
         status, stated = self.statuses().get(document.id, Status.CURRENT), document.status
         waits = document.governance.effective_from > self.day
         if status in (Status.WITHDRAWN, Status.PENDING):
@@ -76,7 +75,7 @@ class Holding:
         return stated is status or (stated is Status.SUPERSEDED and successor is Status.PENDING)
 
     def _look_up(self) -> None:
-        """Read again if what is in force or the day has changed."""
+        """Read again if the state in force or the day has changed."""
         now = in_force(self._data)
         if self._read and self._read[0] is now and self._read[1] == self.day:
             return
@@ -84,7 +83,9 @@ class Holding:
         pending = self._catalogue.pending(self.day)
         stated = self._catalogue.not_current()
         successors = {name: after for name, (status, after) in stated.items() if status is Status.SUPERSEDED}
-        statuses = {name: status for name, (status, _) in stated.items() if not _waits(name, successors, pending)}
+        statuses = {
+            name: status for name, (status, _) in stated.items() if not _is_replaced_later(name, successors, pending)
+        }
         statuses |= {name: Status.PENDING for name in pending if statuses.get(name) is not Status.WITHDRAWN}
         statuses |= dict.fromkeys(ids | self._catalogue.ids_with(contents), Status.WITHDRAWN)
         late = self._catalogue.overdue(self.day).items()
@@ -94,8 +95,8 @@ class Holding:
         self._read = now, self.day
 
 
-def _waits(document: str, successors: dict[str, str], pending: set[str]) -> bool:
-    """Whether all that supersedes ``document``, one after the other, is not yet effective."""
+def _is_replaced_later(document: str, successors: dict[str, str], pending: set[str]) -> bool:
+    """Whether the whole chain of replacements of ``document`` is pending."""
     seen = {document}
     after = successors.get(document, "")
     if after not in pending:
@@ -109,30 +110,31 @@ def _waits(document: str, successors: dict[str, str], pending: set[str]) -> bool
 Found = list[tuple[str, str, float]]  # (passage id, document id, score), best first
 Search = Callable[[int, SearchFilter], Found]
 
-MOST_PASSAGES = 20_000  # asked of an index at once; the model host gives 100,000
-IDS_A_SEARCH = 1_000  # documents named in one search; the model host takes 1,024 texts
+MOST_PASSAGES = 20_000  # of one search; the model host's limit is 100,000
+IDS_A_SEARCH = 1_000  # documents in one search; the model host's limit is 1,024
 
 
-def allowed(
+def search_allowed(
     search: Search,
     limit: int,
     filters: SearchFilter,
     status_of: Mapping[str, Status],
     documents: Callable[[], Iterable[str]],
 ) -> Found:
-    """The best ``limit`` passages of documents with a status that ``filters`` name.
+    """Return the best ``limit`` passages of documents with a status in ``filters``, without pending ones.
 
-    ``status_of`` holds the documents that are not current; ``documents`` gives the ids of all. Pending ones never
-    answer.
+    ``status_of`` has the documents that are not current; ``documents`` returns all ids.
     """
     if limit < 1:
         return []
     statuses = {*filters.statuses} - {Status.PENDING}
     if len(filters.documents) > IDS_A_SEARCH:
         named = [name for name in filters.documents if status_of.get(name, Status.CURRENT) in statuses]
-        return _among(search, limit, filters, named)
+        return _search_documents(search, limit, filters, named)
     if Status.CURRENT not in statuses:
-        return _among(search, limit, filters, [name for name, status in status_of.items() if status in statuses])
+        return _search_documents(
+            search, limit, filters, [name for name, status in status_of.items() if status in statuses]
+        )
     number = limit
     while number <= max(limit, MOST_PASSAGES):
         hooks.check()
@@ -141,13 +143,12 @@ def allowed(
         if len(kept) >= limit or len(rows) < number:
             return kept[:limit]
         number *= 4
-    return _among(
+    return _search_documents(
         search, limit, filters, [name for name in documents() if status_of.get(name, Status.CURRENT) in statuses]
     )
 
 
-def _among(search: Search, limit: int, filters: SearchFilter, documents: Collection[str]) -> Found:
-    """The best ``limit`` passages of ``documents``, as far as ``filters`` allow them."""
+def _search_documents(search: Search, limit: int, filters: SearchFilter, documents: Collection[str]) -> Found:
     named = set(filters.documents)
     chosen = sorted(name for name in documents if not named or name in named)
     rows: Found = []

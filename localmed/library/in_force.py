@@ -1,8 +1,8 @@
-"""What is in force at a site: read from the journal, changed with it in one transaction, a copy kept beside.
+"""The state in force at a site: read from the journal, changed with it in one transaction, with a copy beside it.
 
-The copy (``in_force.json``) holds the same as the newest row with facts, and names that row. A journal that lacks the
-row it names, or the row that the manifest of the generation being served names, is an older one or was cut off: that
-is damage, and nothing is answered until ``repair`` has put in force what either of them knows.
+The copy (``in_force.json``) equals the newest row with facts and names that row. A journal without the row that the
+copy or the served generation's manifest names is older or was cut off. That is damage: nothing is answered until
+``repair`` has put in force everything that either of them knows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from localmed.domain import Document
 from localmed.domain.errors import AnotherKey, Damaged, LibraryError, LocalmedError
 from localmed.library import generations, journal, layout
-from localmed.library.journal import Entry, InForce, as_copy, from_copy
+from localmed.library.journal import Entry, InForce, copy_bytes, read_copy
 from localmed.library.state import FILE, Remembered, rows, selected, stamp_of, transaction
 from localmed.process import files
 from localmed.process.files import told_if_full
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 COPY = layout.IN_FORCE
 PATIENCE = 5.0  # seconds for another process's transaction, which takes milliseconds
-_KNOWN: dict[Path, tuple[tuple[int, ...], InForce]] = {}  # read before, beside this copy: most rows have no facts
+_KNOWN: dict[Path, tuple[tuple[int, ...], InForce]] = {}  # the copy's stamp and the state: most rows have no facts
 
 
 def _read(data: Path) -> InForce:
@@ -36,12 +36,12 @@ def _read(data: Path) -> InForce:
     beside, known = _KNOWN.get(data, ((), InForce()))
     if data in _KNOWN and beside == stamp and newest == ([(known.number, known.digest)] if known.number else []):
         return known
-    kept = copy_of(data)  # before the rows: a change made meanwhile has written it after them
+    kept = copy_of(data)  # before the rows: a concurrent change writes it after them
     entered, key = selected(data, journal.SINCE_CHECKPOINT), journal.key(data)
     try:
         found = journal.replay(entered, key)
     except ValueError as error:
-        if journal.another_key(entered, selected(data, journal.NEWEST_ROWS), key):
+        if journal.has_other_key(entered, selected(data, journal.NEWEST_ROWS), key):
             raise AnotherKey("state.another_key", path=str(data / FILE)) from None
         raise Damaged("state.altered", path=str(data / FILE), number=error.args[0]) from None
     _compare(data, found, kept)
@@ -50,20 +50,20 @@ def _read(data: Path) -> InForce:
 
 
 in_force = Remembered(_read)
-"""What is in force now at the site of a data folder; raise ``Damaged`` where that cannot be told for certain."""
+"""Return the state in force at the site of a data folder; raise ``Damaged`` if it cannot be read for certain."""
 
 
 def _compare(data: Path, found: InForce, kept: InForce | None) -> None:
-    """Raise ``Damaged`` for a journal that lacks a row which the copy or the served manifest names."""
+    """Raise ``Damaged`` if the journal lacks a row that the copy or the served manifest names."""
     stated: list[tuple[int, str]] = []
     if kept:
         if kept.number > found.number:
             raise Damaged("state.cut", path=str(data / FILE), number=kept.number)
         stated.append((kept.number, kept.digest))
-    with suppress(LocalmedError, ValueError):  # told where the generation is opened
+    with suppress(LocalmedError, ValueError):  # reported when the generation is opened
         manifest = generations.served_manifest(data)
         number, _, recorded = manifest.journal.partition(" ")
-        if number and manifest.number > found.generation:  # what a repair knew is in force by its checkpoint
+        if number and manifest.number > found.generation:  # a repair's checkpoint covers older generations
             stated.append((int(number), recorded))
     for row, recorded in stated:
         query = f"SELECT digest FROM journal WHERE id = {row:d}"  # noqa: S608  (a number)
@@ -72,32 +72,32 @@ def _compare(data: Path, found: InForce, kept: InForce | None) -> None:
 
 
 def copy_of(data: Path) -> InForce | None:
-    """What the copy says; None where there is none, or it is not as it was written."""
+    """Return the state in the copy, ``None`` if it is missing or altered."""
     with suppress(OSError):
-        return from_copy(files.own_bytes(data / COPY))
+        return read_copy(files.own_bytes(data / COPY))
     return None
 
 
 def have_copy(data: Path) -> None:
-    """Write the copy where there is none, so that a journal that is lost later has not taken all with it."""
+    """Write the copy if there is none, so that a journal that is lost later does not take the state with it."""
     with _alone(data):
         if copy_of(data) is None:
             fresh = _fresh(data)
-            _write(fresh, as_copy(in_force(data)))
+            _write(fresh, copy_bytes(in_force(data)))
             fresh.replace(data / COPY)
             files.sync(data)
 
 
 @dataclass(slots=True)
 class Changing:
-    """A change of what is in force, within one transaction of ``state``."""
+    """A change of the state in force, within one transaction of ``state``."""
 
     data: Path
     state: sqlite3.Connection
     after: InForce
 
     def note(self, entry: Entry, **facts: Any) -> None:
-        """Add ``entry`` to the journal with these ``facts`` (``kind``: see ``InForce.after``)."""
+        """Add ``entry`` to the journal with these ``facts`` (for ``kind`` see ``InForce.after``)."""
         stated = {"kind": facts.pop("kind"), "before": self.after.digest, **facts}
         if stated["kind"] == "checkpoint":
             with suppress(LocalmedError):  # nothing is served yet
@@ -106,22 +106,22 @@ class Changing:
         self.after = self.after.after(number, made, made.digest())
 
     def withdraw(self, entry: Entry, document: Document, withdrawn: bool, reason: str, sketch: str = "") -> None:
-        """Withdraw ``document``, or take that back; ``sketch`` is that of its text (``sketches.py``)."""
+        """Withdraw ``document``, or reverse that; ``sketch`` is that of its text (``sketches.py``)."""
         of_document = {"document": document.id, "content": document.content, "title": document.title}
         self.note(entry, kind="withdrawal", **of_document, withdrawn=withdrawn, reason=reason, sketch=sketch)
 
     def look_again(self) -> None:
-        """Read what is in force from the rows as they stand now: an erasure has altered some."""
+        """Read the state from the rows as they are now, after an erasure has altered some."""
         rows = self.state.execute(journal.SINCE_CHECKPOINT).fetchall()
         self.after = journal.replay(rows, journal.key(self.data))
 
 
 @contextmanager
 def changing(data: Path, before: InForce | None = None) -> Iterator[Changing]:
-    """Change what is in force: in force for everybody when the block has ended, whatever happens then; or not at all.
+    """Change the state in force: completely for everybody when the block ends, or not at all.
 
-    ``before`` is what is in force now, where the journal cannot tell (``repair``). Raise ``LibraryError`` for a full
-    disk, ``Damaged`` where what is in force cannot be told.
+    ``before`` is the state now if the journal cannot tell (``repair``). Raise ``LibraryError`` for a full disk,
+    ``Damaged`` if the state cannot be read.
     """
     with _alone(data):
         now = before or in_force(data)
@@ -131,14 +131,14 @@ def changing(data: Path, before: InForce | None = None) -> Iterator[Changing]:
                 change = Changing(data, state, now)
                 yield change
                 if change.after is not now:
-                    _write(fresh, as_copy(change.after))  # it needs room: before the change, not after it
+                    _write(fresh, copy_bytes(change.after))  # before the commit, because it needs space
             if change.after is not now:
                 fresh.replace(data / COPY)
                 files.sync(data)
 
 
 def _fresh(data: Path) -> Path:
-    """Where the next copy is written; raise ``LibraryError`` where it could not take its place then."""
+    """Return the path of the next copy; raise ``LibraryError`` if it could not replace the present one."""
     if (data / COPY).is_dir():
         raise LibraryError("library.unwritable", path=str(data / COPY), error=os.strerror(errno.EISDIR))
     return data / f"{COPY}.new"
@@ -153,7 +153,7 @@ def _write(path: Path, content: bytes) -> None:
 
 @contextmanager
 def _alone(data: Path) -> Iterator[None]:
-    """One change at a time: the copy is of the newest."""
+    """Allow one change at a time, so that the copy is of the newest row."""
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
     with told_if_full(data), (data / layout.SITE_LOCK).open("a") as lock:
         files.lock(lock, wait=True)  # a change takes milliseconds
@@ -161,6 +161,6 @@ def _alone(data: Path) -> Iterator[None]:
 
 
 def newest(data: Path) -> str:
-    """Number and digest of the newest row of the journal, for a manifest; "" if there is none."""
+    """Return number and digest of the journal's newest row, for a manifest; "" if there is none."""
     found = selected(data, "SELECT id, digest FROM journal ORDER BY id DESC LIMIT 1")
     return f"{found[0][0]} {found[0][1]}" if found else ""

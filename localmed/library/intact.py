@@ -1,13 +1,12 @@
-"""Which files of a generation are as they were hashed, told without reading them again: ``checked.json`` beside them.
+"""Which files of a generation are unchanged since they were hashed: ``checked.json`` beside them.
 
-For every file its inode, size and time of change when its hash was last compared, and a CRC-32 of each of its blocks
-and of its end.
-Opening a generation compares the former with one ``stat`` a file and hashes again only what differs (it was written to,
-or restored from a backup), so an altered file is found before anything is answered from it. Decay of the disk beneath
-changes none of them: against that, what is quoted carries digests that are checked when it is read, and at every
-opening the ends of all files and a sample of the blocks are read again, all of them in a small library. In a larger one
-decay of what only ranks
-(vectors, postings) may stand until ``localmed doctor --full`` has read everything, which the nightly refresh does.
+It has every file's inode, size and time of change at the last hash, and a CRC-32 of each block and of its end. Opening
+a generation compares the former by one ``stat`` a file and hashes only files that differ, so an altered file is found
+before it is used.
+
+Disk decay changes none of these. Therefore quoted text has digests that are checked when it is read, and every opening
+reads the ends of all files and a sample of the blocks again (all blocks of a small library). In a larger library, decay
+of ranking data (vectors, postings) may last until ``localmed doctor --full`` or the nightly refresh reads everything.
 """
 
 from __future__ import annotations
@@ -25,67 +24,67 @@ from localmed.domain import Message, message
 from localmed.process import files
 
 FILE = "checked.json"
-BLOCK = 2 * 2**20  # bytes; so many are read again at every opening: 1 ms on one core
-# Bytes at the end of every file, read again at every opening: Tantivy and Lance keep there how the rest is read. A bit
-# flipped there made Tantivy ask for 190 GB, which ends the process: no error of it can be caught.
+BLOCK = 2 * 2**20  # bytes read again at every opening: 1 ms on one core
+# Bytes at the end of every file, read again at every opening: Tantivy and Lance store there how to read the rest. A bit
+# flipped there made Tantivy request 190 GB, which kills the process without a catchable error.
 END = 4_096
-LOOK = 3  # numbers of ``look``; the sums of the blocks follow, and that of the end
-_SAMPLING = random.Random()  # noqa: S311  of its own: whoever seeds Python's gets what they seeded, beside our threads
+LOOK = 3  # numbers of ``stat_look``; the sums of the blocks and of the end follow
+_SAMPLING = random.Random()  # noqa: S311  its own, so that a seeded global generator is not disturbed
 _UNKNOWN: Sequence[int] = ()
 
-# By file: inode, bytes and nanoseconds of its last change, then the CRC-32 of its blocks and of its end.
+# By file: inode, bytes, nanoseconds of its last change, the CRC-32 of each block, and that of its end.
 Looks = Mapping[str, Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """One file of a generation, as its manifest has it."""
+    """A file of a generation, as in its manifest."""
 
     bytes: int
     sha256: str
 
 
-def faults(generation: Path, entries: Mapping[str, FileEntry], known: bool, whole: bool) -> list[Message]:
-    """What is wrong with the files of ``generation``: missing, of another size or another hash.
+def find_faults(generation: Path, entries: Mapping[str, FileEntry], known: bool, whole: bool) -> list[Message]:
+    """Return the faults of the files of ``generation``: missing, or of another size or hash.
 
-    Hashed are those that were touched, or of which a sample has decayed, since they last were, and nothing of them
-    where it is not ``known`` how files looked then; all of them with ``whole``.
+    Hashed are files that were touched or decayed in the sample since the last hash; all files with ``whole``, and none
+    unless the earlier looks are ``known``.
     """
-    looks, now = remembered(generation), {name: look(generation / name) for name in entries}
+    looks, now = read_looks(generation), {name: stat_look(generation / name) for name in entries}
     problems = {name: problem for name, entry in entries.items() if (problem := _misfit(name, now[name], entry))}
     fitting = [name for name in entries if name not in problems]
     still = [name for name in fitting if known and now[name] == _known(looks, name)]
     suspects = [name for name in fitting if known and name not in still]
     fresh: dict[str, Sequence[int]] = {}
-    for name in fitting if whole else [*suspects, *decayed(generation, looks, still)]:
-        sha256, fresh[name] = hashed(generation / name)
+    for name in fitting if whole else [*suspects, *find_decayed(generation, looks, still)]:
+        sha256, fresh[name] = hash_file(generation / name)
         if sha256 != entries[name].sha256:
             problems[name] = message("file.changed", file=name)
     trusted = {name: look for name, look in {**looks, **fresh}.items() if name not in problems}
-    if known and trusted != looks:  # what is damaged is not taken for whole again without being read
-        remember(generation, trusted)
+    if known and trusted != looks:  # damaged files are forgotten, so that they are read again
+        write_looks(generation, trusted)
     return list(problems.values())
 
 
 def _misfit(name: str, seen: Sequence[int], entry: FileEntry) -> Message | None:
-    """What can be said against a file without reading it."""
+    """Return a fault that shows without reading the file."""
     if not seen:
         return message("file.missing", file=name)
     size = seen[1]
     return None if size == entry.bytes else message("file.other_size", file=name, size=size, listed=entry.bytes)
 
 
-def look(path: Path) -> list[int]:
-    """What tells that a file was not touched since; nothing of one that is not there."""
+def stat_look(path: Path) -> list[int]:
+    """Return inode, size and time of change of a file; empty if it does not exist."""
     with suppress(OSError):
         state = path.stat()
         return [state.st_ino, state.st_size, state.st_mtime_ns]
     return []
 
 
-def hashed(path: Path) -> tuple[str, list[int]]:
-    """The sha256 of a file ("" of one that the disk does not give), and its looks with the sums of its blocks."""
-    state, sha256, end = look(path), hashlib.sha256(), b""
+def hash_file(path: Path) -> tuple[str, list[int]]:
+    """Return the sha256 of a file ("" if unreadable), and its look with the sums of its blocks and its end."""
+    state, sha256, end = stat_look(path), hashlib.sha256(), b""
     try:
         with files.open_own(path) as stream:
             while block := stream.read(BLOCK):
@@ -98,46 +97,48 @@ def hashed(path: Path) -> tuple[str, list[int]]:
 
 
 def sha256_of(path: Path) -> str:
-    """The sha256 of a file; "" of one that cannot be read."""
+    """Return the sha256 of a file, "" if it cannot be read."""
     with suppress(OSError), files.open_own(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
     return ""
 
 
-def remembered(generation: Path) -> Looks:
-    """What the files looked like when they were hashed; nothing where that is not known."""
+def read_looks(generation: Path) -> Looks:
+    """Return the looks of the files when they were hashed; empty if unknown."""
     with suppress(OSError, ValueError):
         looks = json.loads(files.own_bytes(generation / FILE))
-        if isinstance(looks, dict) and all(map(_is_look, looks.values())):
+        if isinstance(looks, dict) and all(
+            isinstance(look, list) and len(look) >= LOOK and all(type(number) is int for number in look)
+            for look in looks.values()
+        ):
             return looks
     return {}
 
 
-def remember(generation: Path, looks: Looks) -> None:
-    """The files were hashed, and looked so before; whoever may not write there hashes them again next time."""
+def write_looks(generation: Path, looks: Looks) -> None:
+    """Store the looks of the hashed files; without write permission they are hashed again next time."""
     with suppress(OSError):
         files.replace(generation / FILE, json.dumps(dict(looks)).encode())
 
 
-def untouched(path: Path, looks: Looks, name: str) -> bool:
-    """Whether the file is as it was when it was hashed."""
-    return _known(looks, name) == look(path)
+def is_untouched(path: Path, looks: Looks, name: str) -> bool:
+    """Whether the file looks as it did when it was hashed."""
+    return _known(looks, name) == stat_look(path)
 
 
 def _known(looks: Looks, name: str) -> list[int]:
     return list(looks.get(name, _UNKNOWN)[:LOOK])
 
 
-def decayed(generation: Path, looks: Looks, names: Sequence[str]) -> list[str]:
-    """Those of the files ``names`` of which the end, or a block of a sample, is not what it was, or not known."""
+def find_decayed(generation: Path, looks: Looks, names: Sequence[str]) -> list[str]:
+    """Return the files among ``names`` whose end, or a sampled block, has changed or is unknown."""
     ends = [name for name in names if _end(generation / name, _size(looks, name)) not in looks[name][LOOK:][-1:]]
-    return list(dict.fromkeys((*ends, *sampled(generation, looks, names))))
+    return list(dict.fromkeys((*ends, *find_decayed_sample(generation, looks, names))))
 
 
-def sampled(generation: Path, looks: Looks, names: Sequence[str]) -> list[str]:
-    """Those of the files ``names`` of which a block is not what it was, or not known, in a sample of ``BLOCK`` bytes.
-
-    The sample begins at any block and goes on from there.
+def find_decayed_sample(generation: Path, looks: Looks, names: Sequence[str]) -> list[str]:
+    """Return the files among ``names`` with a changed or unknown block in a sample of ``BLOCK`` bytes from a random
+    start.
     """
     blocks = [(name, place) for name in names for place in range(0, _size(looks, name), BLOCK)]
     first = _SAMPLING.randrange(len(blocks)) if blocks else 0
@@ -149,10 +150,6 @@ def sampled(generation: Path, looks: Looks, names: Sequence[str]) -> list[str]:
         if _sum(generation / name, place, BLOCK) not in looks[name][LOOK + place // BLOCK :][:1]:
             different[name] = True
     return list(different)
-
-
-def _is_look(numbers: object) -> bool:
-    return isinstance(numbers, list) and len(numbers) >= LOOK and all(type(number) is int for number in numbers)
 
 
 def _size(looks: Looks, name: str) -> int:

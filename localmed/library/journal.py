@@ -1,14 +1,14 @@
-"""The journal in ``site.sqlite``: who did what, one row an action, and what is in force by it.
+"""The journal in ``site.sqlite``: who did what, one row an action, and the state in force that results from it.
 
-Rows are only appended. Each carries the digest of the entry before, and a ``mac``: an HMAC-SHA256 (RFC 2104) over its
-number, its digest and the mac before, which only the key can make. A row altered, removed or moved breaks both chains.
-The digest is over a random salt too: once an entry was erased, nobody can guess what it said from what is left of it.
-The key is ``$LOCALMED_AUDIT_KEY`` (a file that the server's account may only read), else ``<data>/audit.key``. Not
-covered: who has the key as well, and rows cut off behind the last ``Head`` that somebody took off the machine.
+Rows are only appended. Each has the digest of the entry before and a ``mac``: an HMAC-SHA256 (RFC 2104) over its
+number, its digest and the previous mac, keyed by ``$LOCALMED_AUDIT_KEY`` (a file readable by the server's account
+only), else by ``<data>/audit.key``. A row that is altered, removed or moved breaks both chains. The digest includes a
+random salt, so an erased entry cannot be guessed from its digest. Not covered: an attacker who has the key, and rows
+cut off after the last ``Head`` that was copied off the machine.
 
-A row with ``facts`` changes what is in force: withdrawals, access, stops, the accounts' digest. Its facts name the row
-with facts before it, so what is in force is read from these few rows alone. A checkpoint holds all that is in force;
-nothing before the newest one is needed. No row holds a question, an answer or a patient's record.
+A row with ``facts`` changes the state in force: withdrawals, access, stops, the accounts' digest. Its facts name the
+previous row with facts, so the state is read from these few rows alone. A checkpoint has the whole state; rows before
+the newest checkpoint are not needed. No row has a question, an answer or a patient's record.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ TABLE = """
 CREATE TABLE journal (id INTEGER PRIMARY KEY, entry TEXT NOT NULL, digest TEXT NOT NULL, mac TEXT NOT NULL DEFAULT '');
 CREATE INDEX journal_facts ON journal (id) WHERE instr(entry, '"facts": {') > 0;
 """
-WITH_FACTS = "instr(entry, '\"facts\": {') > 0"  # as the index has it; a quote within a text stands escaped
-WITH_ANOTHER_KEY = "with another key"  # outcome of the checkpoint from which on another key is in use
+WITH_FACTS = "instr(entry, '\"facts\": {') > 0"  # the index's condition; quotes within a text are escaped
+WITH_ANOTHER_KEY = "with another key"  # outcome of the first checkpoint with a new key
 ERASED = ("audit erase", "entries")  # action and subject of the entry that names erased rows
 KEY, ENVIRONMENT = layout.AUDIT_KEY, "LOCALMED_AUDIT_KEY"
 KEY_BYTES = 32
 SALT_BYTES = 16
-PREFIX = "localmed-audit-head"  # what the line of a head begins with
+PREFIX = "localmed-audit-head"  # start of a head's line
 
 
 def now() -> str:
-    """This moment (ISO, UTC, seconds)."""
+    """Return the current time (ISO, UTC, seconds)."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
@@ -54,12 +54,12 @@ def now() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Who did what to which thing, and how it ended.
+    """Who did what to which thing, and the outcome.
 
-    ``subject`` is an id, a count or a name of ours; ``previous`` is the digest of the entry before. ``intent`` is the
-    digest of the entry of which this one tells the outcome. ``entered`` is when it was entered, if later than ``time``.
-    ``erased`` ones have lost actor, subject and salt, and so have not the digest that they had. ``facts`` is what it
-    puts in force (see ``InForce``).
+    ``subject`` is an id, a count or one of our names. ``previous`` is the digest of the entry before, ``intent`` that
+    of the entry whose outcome this one reports. ``entered`` is the time of entry if later than ``time``. An ``erased``
+    entry has lost actor, subject and salt, and no longer matches its digest. ``facts`` is its change of the state in
+    force (see ``InForce.after``).
     """
 
     time: str
@@ -78,18 +78,19 @@ class Entry:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def digest(self) -> str:
-        """The digest that the next entry carries as ``previous``."""
+        """Return the digest that the next entry has as ``previous``."""
         pairs = [f"model {name}={value}" for name, value in self.models]
         pairs += [f"prompt {name}={value}" for name, value in self.prompts]
-        pairs += [f"intent {self.intent}"] if self.intent else []  # entries of before had none
+        pairs += [f"intent {self.intent}"] if self.intent else []  # absent from older entries
         pairs += [f"entered {self.entered}"] if self.entered else []
         pairs += [f"salt {self.salt}"] if self.salt else []
-        pairs += [f"facts {_canonical(self.facts)}"] if self.facts else []
+        facts_text = json.dumps(self.facts, sort_keys=True, ensure_ascii=False)
+        pairs += [f"facts {facts_text}"] if self.facts else []
         facts = (self.time, self.actor, self.action, self.subject, self.outcome, self.generation)
         return digest(*facts, *pairs, self.previous)
 
     def text(self) -> str:
-        """The entry as its row holds it."""
+        """Return the entry as its row stores it."""
         values = asdict(self)
         if not self.facts:
             del values["facts"]
@@ -97,18 +98,14 @@ class Entry:
 
 
 def entry_from(text: str) -> Entry:
-    """The entry of a row; raise ``ValueError`` and the like for what is none."""
+    """Return the entry of a row; raise one of ``MALFORMED`` for malformed text."""
     values = json.loads(text)
     for name in ("models", "prompts"):
         values[name] = tuple((key, value) for key, value in values[name])
     return Entry(**values)
 
 
-NO_ENTRY = (ValueError, TypeError, AttributeError, LookupError)  # what ``entry_from`` raises
-
-
-def _canonical(values: object) -> str:
-    return json.dumps(values, sort_keys=True, ensure_ascii=False)
+MALFORMED = (ValueError, TypeError, AttributeError, LookupError)  # what ``entry_from`` raises
 
 
 # --- key and head -----------------------------------------------------------------------------------------------------
@@ -123,15 +120,15 @@ class Head:
     mac: str
 
     def __str__(self) -> str:
-        """The line that is taken off the machine."""
+        """The line to be kept off the machine."""
         return f"{PREFIX} {self.number} {self.digest} {self.mac}"
 
 
-START = Head(0, "", "")  # what stands before the first entry
+START = Head(0, "", "")  # before the first entry
 
 
 def head_of(line: str) -> Head:
-    """The head that ``line`` states; raise ``InputError`` for anything else."""
+    """Return the head in ``line``; raise ``InputError`` for anything else."""
     fields = line.split()
     if len(fields) != 4 or fields[0] != PREFIX or not fields[1].isdecimal():
         raise InputError("audit.no_head")
@@ -139,7 +136,7 @@ def head_of(line: str) -> Head:
 
 
 def key(data: Path) -> bytes | None:
-    """The key; None where it is missing or too short."""
+    """Return the key, ``None`` if it is missing or too short."""
     with suppress(OSError):
         content = files.own_bytes(place(data))
         return content if len(content) >= KEY_BYTES else None
@@ -147,7 +144,7 @@ def key(data: Path) -> bytes | None:
 
 
 def make_key(data: Path) -> bytes | None:
-    """A new key, where there is none; of two processes at once one makes it. None where it cannot be written."""
+    """Create a key if there is none and return it; ``None`` if it cannot be written. Safe for two processes at once."""
     with suppress(OSError):
         handle = os.open(place(data), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(handle, "wb") as stream:
@@ -158,20 +155,20 @@ def make_key(data: Path) -> bytes | None:
 
 
 def place(data: Path) -> Path:
-    """Where the key is."""
+    """Return the path of the key."""
     named = os.environ.get(ENVIRONMENT, "")
     return Path(named) if named else data / KEY
 
 
 def mac(chosen: bytes, number: int, digest: str, previous: str) -> str:
-    """The mac of row ``number``, whose entry has ``digest``, after a row with the mac ``previous``."""
+    """Return the mac of row ``number``, whose entry has ``digest``, after a row with the mac ``previous``."""
     return hmac.new(chosen, f"{number} {digest} {previous}".encode(), hashlib.sha256).hexdigest()
 
 
 def append(state: sqlite3.Connection, data: Path, entry: Entry) -> tuple[int, Entry]:
-    """Add ``entry`` within the caller's transaction; return its number and the entry as it stands in the chain.
+    """Add ``entry`` within the caller's transaction; return its number and the entry as stored.
 
-    The key is made where no row was written with one; a lost key is not made up for by another.
+    A key is created only for a journal without macs: a lost key is not replaced.
     """
     query = "SELECT id, digest, mac FROM journal ORDER BY id DESC LIMIT 1"
     number, before, mac_before = state.execute(query).fetchone() or (0, "", "")
@@ -179,22 +176,22 @@ def append(state: sqlite3.Connection, data: Path, entry: Entry) -> tuple[int, En
     keyed = state.execute("SELECT 1 FROM journal WHERE mac <> '' LIMIT 1").fetchone() is not None
     chosen = key(data) or (None if keyed else make_key(data))
     if keyed and not chosen and entry.facts:
-        raise Damaged("state.no_key", path=str(place(data)))  # with the key back, it would look like somebody else's
+        raise Damaged("state.no_key", path=str(place(data)))  # once the key is back, the row would look forged
     made = mac(chosen, number + 1, entry.digest(), mac_before) if chosen else ""
     values = (number + 1, entry.text(), entry.digest(), made)
     state.execute("INSERT INTO journal (id, entry, digest, mac) VALUES (?, ?, ?, ?)", values)
     return number + 1, entry
 
 
-# --- what is in force -------------------------------------------------------------------------------------------------
+# --- the state in force -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
-    """That a document is withdrawn or, to reverse it, not. ``sketch`` is that of its text, "" where it was not at hand.
+    """A document's withdrawal or its reversal. ``sketch`` is that of the document's text, "" if it was not available.
 
-    It is withdrawn by its id and by the digest of its content, so that neither a rollback nor the same text under
-    another file name brings it back.
+    It covers the document's id and its content digest, so neither a rollback nor the same text under another file name
+    restores the document.
     """
 
     time: str
@@ -209,7 +206,7 @@ class Withdrawal:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """What a safety officer has taken out of use (a workflow, model or collection), why, by whom and since when."""
+    """A workflow, model or collection that a safety officer has taken out of use."""
 
     kind: str
     name: str
@@ -220,12 +217,11 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """What is in force by the row ``number`` with ``digest``, the newest that has facts.
+    """The state in force after row ``number`` with ``digest``, the newest that has facts.
 
-    ``withdrawals`` holds the newest of each document and content, oldest first: an id stays when its file is imported
-    with another text. ``access`` has the groups of each restricted collection, ``rights`` what each account may do,
-    ``accounts`` the digest of all accounts ("": not noted yet). ``generation`` was served at the checkpoint that it
-    begins with.
+    ``withdrawals`` has the newest one of each document and content, oldest first: an id stays when its file is imported
+    with another text. ``access`` has the groups of each restricted collection, ``rights`` the rights of each account,
+    ``accounts`` the digest of all accounts ("": not recorded yet). ``generation`` was served at the latest checkpoint.
     """
 
     number: int = 0
@@ -238,27 +234,27 @@ class InForce:
     generation: int = 0
 
     def newest(self) -> dict[str, Withdrawal]:
-        """The newest withdrawal of each document, or what reversed it, by the document's id."""
+        """Return the newest withdrawal or reversal of each document, by the document's id."""
         return {one.document: one for one in self.withdrawals.values()}
 
     def withdrawn(self) -> tuple[frozenset[str], frozenset[str]]:
-        """The document ids and the content digests that are withdrawn now."""
+        """Return the document ids and the content digests that are withdrawn now."""
         contents = {one.content: one.withdrawn for one in self.withdrawals.values()}
         ids = frozenset(one.document for one in self.newest().values() if one.withdrawn)
         return ids, frozenset(content for content, withdrawn in contents.items() if withdrawn and content)
 
     def withdrawal(self, document: str, content: str) -> Withdrawal | None:
-        """How ``document``, or another with its ``content``, is withdrawn now; None where none is."""
+        """Return the withdrawal that covers ``document`` or its ``content`` now; ``None`` if there is none."""
         own = [one for one in self.withdrawals.values() if one.document == document][-1:]
         same = [one for one in self.withdrawals.values() if content and one.content == content][-1:]
         return next((one for one in (*own, *same) if one.withdrawn), None)
 
     def sketched(self) -> list[Withdrawal]:
-        """What is withdrawn now and can be compared with other texts."""
+        """Return the withdrawals in force that have a sketch to compare with other texts."""
         return [one for one in self.withdrawals.values() if one.withdrawn and one.sketch]
 
     def facts(self) -> dict[str, Any]:
-        """The facts of a checkpoint that puts all of it in force."""
+        """Return the facts of a checkpoint that puts the whole state in force."""
         return {
             "kind": "checkpoint",
             "withdrawals": [asdict(one) for one in self.withdrawals.values()],
@@ -271,7 +267,7 @@ class InForce:
 
     @classmethod
     def of(cls, facts: Mapping[str, Any], number: int = 0, digest: str = "") -> Self:
-        """What a checkpoint puts in force; raise ``ValueError`` or ``TypeError`` for other facts."""
+        """Return the state that a checkpoint puts in force; raise ``ValueError`` or ``TypeError`` for other facts."""
         if facts.get("kind") != "checkpoint":
             raise ValueError(facts.get("kind"))
         return cls(
@@ -286,9 +282,9 @@ class InForce:
         )
 
     def after(self, number: int, entry: Entry, digest: str, owned: bool = False) -> InForce:
-        """What is in force once the row ``number`` is there; raise ``ValueError`` and the like for facts unknown.
+        """Return the state after row ``number``; raise one of ``MALFORMED`` for unknown facts.
 
-        ``owned``: nobody else holds this value, whose withdrawals may be changed where they stand.
+        ``owned``: the caller alone holds this value, and its withdrawals may be changed in place.
         """
         facts = entry.facts
         if facts["kind"] == "checkpoint":
@@ -297,7 +293,7 @@ class InForce:
             raise ValueError(number)
         changed = replace(self, number=number, digest=digest)
         if facts["kind"] == "withdrawal":
-            return replace(changed, withdrawals=_withdrawn(self.withdrawals, entry, owned))
+            return replace(changed, withdrawals=_with_withdrawal(self.withdrawals, entry, owned))
         if facts["kind"] == "access":
             kept = {name: groups for name, groups in self.access.items() if name != facts["collection"]}
             groups = frozenset(facts["groups"])
@@ -314,7 +310,7 @@ class InForce:
         raise ValueError(facts["kind"])
 
 
-def _withdrawn(
+def _with_withdrawal(
     before: Mapping[tuple[str, str], Withdrawal], entry: Entry, owned: bool
 ) -> Mapping[tuple[str, str], Withdrawal]:
     names = ("document", "content", "title", "withdrawn", "reason", "sketch")
@@ -346,60 +342,60 @@ SINCE_CHECKPOINT = ROWS_WITH_FACTS.replace("FIRST", f"coalesce(({_NEWEST_CHECKPO
 
 
 def replay(rows: Sequence[FactRow], chosen: bytes | None) -> InForce:
-    """What is in force by ``rows`` (as ``SINCE_CHECKPOINT`` gives them, each with the mac before it).
+    """Return the state that ``rows`` (from ``SINCE_CHECKPOINT``, each with the mac before it) put in force.
 
-    Raise ``ValueError`` with the number of the first row that is not as it was entered.
+    Raise ``ValueError`` with the number of the first altered row.
     """
-    announced = {pair for number, text, *_ in rows for pair in _announced((number, text, "", ""))}
+    announced = {pair for number, text, *_ in rows for pair in _announced_rows((number, text, "", ""))}
     state = InForce()
     for number, text, recorded, made, before in rows:
         try:
             entry = entry_from(text)
             erased = entry.erased and f"{number}:{digest(text)}" in announced
-            if not (erased or entry.digest() == recorded) or not _genuine(chosen, number, recorded, made, before):
+            if not (erased or entry.digest() == recorded) or not _is_genuine(chosen, number, recorded, made, before):
                 raise ValueError
             state = state.after(number, entry, recorded, owned=True)
-        except NO_ENTRY:
+        except MALFORMED:
             raise ValueError(number) from None
     return state
 
 
-def go_on(state: InForce, rows: Sequence[FactRow], chosen: bytes | None) -> InForce:
-    """``state`` after those of ``rows`` that can be read and were entered by us, whatever lies between them."""
+def apply_readable(state: InForce, rows: Sequence[FactRow], chosen: bytes | None) -> InForce:
+    """Apply to ``state`` those of ``rows`` that are readable and authentic, across gaps in the chain."""
     for number, text, recorded, made, before in rows:
-        entry = readable(text)
-        if entry and entry.digest() == recorded and _genuine(chosen, number, recorded, made, before):
-            with suppress(*NO_ENTRY):
+        entry = read_entry(text)
+        if entry and entry.digest() == recorded and _is_genuine(chosen, number, recorded, made, before):
+            with suppress(*MALFORMED):
                 state = state.after(number, replace(entry, facts={**entry.facts, "before": state.digest}), recorded)
     return state
 
 
-def _genuine(chosen: bytes | None, number: int, recorded: str, made: str, before: str) -> bool:
-    """Whether the mac of a row is the key's; without a key, or before the first row with a mac, there is no telling."""
+def _is_genuine(chosen: bytes | None, number: int, recorded: str, made: str, before: str) -> bool:
+    """Whether the mac of a row was made with the key; true if this cannot be told (no key, or no mac so far)."""
     if not chosen or not (made or before):
         return True
     return hmac.compare_digest(made, mac(chosen, number, recorded, before))
 
 
-def another_key(facts: Sequence[FactRow], newest: Sequence[FactRow], chosen: bytes | None) -> bool:
-    """Whether ``facts`` are as they were entered, and all macs of them and of the ``newest`` rows are another key's."""
+def has_other_key(facts: Sequence[FactRow], newest: Sequence[FactRow], chosen: bytes | None) -> bool:
+    """Whether ``facts`` are intact and all macs of them and of the ``newest`` rows were made with a different key."""
     with suppress(ValueError):
         replay(facts, None)
         entered = [(number, recorded, made, before) for number, _, recorded, made, before in (*facts, *newest)]
-        return all(row[3] for row in facts) and not any(row[2] and _genuine(chosen, *row) for row in entered)
+        return all(row[3] for row in facts) and not any(row[2] and _is_genuine(chosen, *row) for row in entered)
     return False
 
 
-def as_copy(state: InForce) -> bytes:
-    """The copy of what is in force, which names its row."""
+def copy_bytes(state: InForce) -> bytes:
+    """Return the copy of the state in force (``in_force.json``), which names its row."""
     values = {"number": state.number, "digest": state.digest, "facts": state.facts()}
     text = json.dumps(values, sort_keys=True)
     return f'{{"sum": "{digest(text)}", "in_force": {text}}}\n'.encode()
 
 
-def from_copy(content: bytes) -> InForce | None:
-    """What a copy says; None where it is not as it was written."""
-    with suppress(*NO_ENTRY):
+def read_copy(content: bytes) -> InForce | None:
+    """Return the state in a copy, ``None`` if the copy was altered."""
+    with suppress(*MALFORMED):
         outer = json.loads(content)
         values = outer["in_force"]
         if digest(json.dumps(values, sort_keys=True)) == outer["sum"]:
@@ -412,7 +408,9 @@ ACCOUNTS = "SELECT user, role, groups, source, subject, disabled, password FROM 
 
 
 def accounts_digest(rows: Sequence[Sequence[object]]) -> str:
-    """The digest of all accounts (rows of ``ACCOUNTS``): half of it is of rights, half of passwords ("" of none)."""
+    """Return the digest of all accounts (rows of ``ACCOUNTS``), "" without any: half of it covers rights, half
+    passwords.
+    """
     return _half([row[:-1] for row in rows]) + _half([(row[0], row[-1]) for row in rows]) if rows else ""
 
 
@@ -423,12 +421,12 @@ def _half(rows: Sequence[Sequence[object]]) -> str:
 # --- faults -----------------------------------------------------------------------------------------------------------
 
 
-def chained(rows: Sequence[Row], after: Head = START) -> Iterator[Message]:
-    """Entries that are not as their digests say, and rows that do not follow each other, ``after`` first."""
-    announced = {pair for row in rows for pair in _announced(row)}
+def chain_faults(rows: Sequence[Row], after: Head = START) -> Iterator[Message]:
+    """Yield the faults of the digest chain: altered entries, and rows that do not follow ``after`` or each other."""
+    announced = {pair for row in rows for pair in _announced_rows(row)}
     previous = after.digest
     for number, text, recorded, _ in rows:
-        entry = readable(text)
+        entry = read_entry(text)
         if entry is None or (not entry.erased and entry.digest() != recorded):
             yield message("doctor.audit_altered", number=number)
         elif entry.erased and f"{number}:{digest(text)}" not in announced:
@@ -438,10 +436,10 @@ def chained(rows: Sequence[Row], after: Head = START) -> Iterator[Message]:
         previous = recorded
 
 
-def keyed(rows: Sequence[Row], chosen: bytes | None, after: Head = START) -> Iterator[Message]:
-    """Rows whose mac only somebody without the key can have made, and rows without one after the first that has."""
+def mac_faults(rows: Sequence[Row], chosen: bytes | None, after: Head = START) -> Iterator[Message]:
+    """Yield the rows with a forged mac, and rows without a mac after the first that has one."""
     places = [place for place, row in enumerate(rows) if _with_another_key(row)]
-    if places:  # what came before it was entered with the key that was in use then
+    if places:  # earlier rows were entered with the earlier key
         for number, _, recorded, made in rows[max(0, places[-1] - 1) : places[-1]]:
             after = Head(number, recorded, made)
         rows = rows[places[-1] :]
@@ -459,24 +457,24 @@ def keyed(rows: Sequence[Row], chosen: bytes | None, after: Head = START) -> Ite
 
 
 def _with_another_key(row: Row) -> bool:
-    entry = readable(row[1]) if WITH_ANOTHER_KEY in row[1] else None
+    entry = read_entry(row[1]) if WITH_ANOTHER_KEY in row[1] else None
     return entry is not None and entry.outcome == WITH_ANOTHER_KEY
 
 
-def beyond(rows: Sequence[Row], head: Head) -> Iterator[Message]:
-    """Whether the row of ``head`` is there as it was."""
+def head_faults(rows: Sequence[Row], head: Head) -> Iterator[Message]:
+    """Yield a fault if the row of ``head`` is missing or altered."""
     if (head.number, head.digest, head.mac) not in {(number, recorded, made) for number, _, recorded, made in rows}:
         yield message("doctor.audit_head", number=head.number)
 
 
-def readable(text: str) -> Entry | None:
-    """The entry of a row; None for what is none."""
-    with suppress(*NO_ENTRY):
+def read_entry(text: str) -> Entry | None:
+    """Return the entry of a row, ``None`` if it is malformed."""
+    with suppress(*MALFORMED):
         return entry_from(text)
     return None
 
 
-def _announced(row: Row) -> Sequence[str]:
-    """The rows that an entry of an erasure names, each with the digest of what was left of it."""
-    entry = readable(row[1])
+def _announced_rows(row: Row) -> Sequence[str]:
+    """Return the rows that an erasure's entry names, each with the digest of its remaining text."""
+    entry = read_entry(row[1])
     return entry.outcome.split() if entry and (entry.action, entry.subject) == ERASED else ()

@@ -1,8 +1,7 @@
-"""Every file and folder of the data folder, once: what it is, whether a backup holds it, and who writes it.
+"""Every file and folder of the data folder: its kind, its writer, and whether a backup contains it.
 
-Backup, restore, the whole check and ``doctor`` read this table, and the code takes the names from here. What the table
-does not know is told and is in no backup. What a system or a file server leaves of its own (``lost+found``) is nobody's
-damage.
+Backup, restore, the whole check and ``doctor`` read this table, and the code takes the names from here. Names that are
+not in it are reported and in no backup, except those that a system or a file server creates (``lost+found``).
 """
 
 from __future__ import annotations
@@ -23,28 +22,28 @@ SETTINGS, SETTINGS_PASSED = "localmed.toml", "localmed.passed.toml"
 CANARIES, CANARY_RESULTS, CANARY_LAST = "canaries.toml", "canaries.json", "canaries.last.json"
 WHOLE_CHECK, GPUS, WINDOW = "whole_check.json", "gpus.json", "desktop.json"
 WRITER_LOCK, REFRESH_LOCK, SITE_LOCK, WINDOW_LOCK = "writer.lock", "refresh.lock", "site.lock", "desktop.lock"
-# What ``site.sqlite`` has taken the place of: read once (``library/older.py``), then removed.
+# Replaced by ``site.sqlite``: read once (``library/older.py``), then removed.
 STATE, AUDIT, LEDGER, LEDGER_KNOWN = "state.sqlite", "audit.sqlite", "withdrawals", "withdrawals.known"
 ACCESS, ACCESS_OLDER, ACCESS_LOCK = "access.json", "readers.json", "readers.lock"
 
 
 class Kind(StrEnum):
-    """What a file is, or the files of a folder are."""
+    """The kind of a file, or of the files in a folder."""
 
     IMMUTABLE = "immutable"  # written once, never changed
     RECORD = "record"  # replaced in one step, or appended to
     DATABASE = "database"  # SQLite, with its own files beside it
-    SECRET = "secret"  # noqa: S105  for the owner's eyes only
-    CACHE = "cache"  # can be made again
+    SECRET = "secret"  # noqa: S105  readable by the owner only
+    CACHE = "cache"  # can be rebuilt
     LINK = "link"
     LOCK = "lock"
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A file or a folder of the data folder. ``writer`` is the module that writes it ("": a person).
+    """A file or folder of the data folder. ``writer`` is the module that writes it ("": a person).
 
-    ``backup`` says whether a backup holds it; ``logged`` whether it is copied in the same moment as the journal.
+    ``backup``: a backup contains it. ``logged``: it is copied at the same moment as the journal.
     """
 
     name: str
@@ -56,7 +55,7 @@ class Place:
 
 
 PLACES = (
-    Place(GENERATIONS, Kind.IMMUTABLE, "library.generations", folder=True),  # in a backup: the one that is served
+    Place(GENERATIONS, Kind.IMMUTABLE, "library.generations", folder=True),  # a backup contains the served one
     Place(CURRENT, Kind.LINK, "library.generations", backup=False),  # a restore makes it
     Place(CURRENT_NEW, Kind.LINK, "library.generations", backup=False),
     Place(FILES, Kind.IMMUTABLE, "library.originals", folder=True),
@@ -98,20 +97,15 @@ PLACES = (
 BY_NAME = {place.name: place for place in PLACES}
 BESIDE_DATABASE = ("-wal", "-shm", "-journal")  # SQLite's own files
 
-_HALF_WRITTEN = re.compile(r"(.+?)(?:\.[0-9a-f]{8})?\.new|\.backup-\w+")  # of ``files.replace`` and a backup, cut off
+_HALF_WRITTEN = re.compile(r"(.+?)(?:\.[0-9a-f]{8})?\.new|\.backup-\w+")  # by ``files.replace`` or a backup
 _OF_THE_SYSTEM = re.compile(
     r"lost\+found|System Volume Information|\$RECYCLE\.BIN|\.Trash.*|\.snapshots?|\.zfs|\.nfs[0-9a-f]+|\.fuse_hidden\w+"
     r"|\.DS_Store|\._.*|@eaDir|\.stfolder"
 )
 
 
-def of_the_system(name: str) -> bool:
-    """Whether a file or folder is one that the operating system or a file server keeps in any folder."""
-    return bool(_OF_THE_SYSTEM.fullmatch(name))
-
-
 def place_of(name: str) -> Place | None:
-    """The place that the file or folder ``name`` of the data folder belongs to; None for what nobody of ours writes."""
+    """Return the place of ``name`` in the data folder, ``None`` for a name that we do not write."""
     if half_written := _HALF_WRITTEN.fullmatch(name):
         return BY_NAME.get(half_written[1] or VECTORS)
     stem = next((name.removesuffix(end) for end in BESIDE_DATABASE if name.endswith(end)), name)
@@ -120,22 +114,22 @@ def place_of(name: str) -> Place | None:
 
 
 def entries(folder: Path) -> list[Path]:
-    """What lies in ``folder``, in order, without what a system keeps there; nothing where there is no such folder."""
-    return [path for path in sorted(folder.glob("*")) if not of_the_system(path.name)]
+    """Return the entries of ``folder`` in order, without those of the system; none if the folder does not exist."""
+    return [path for path in sorted(folder.glob("*")) if not _OF_THE_SYSTEM.fullmatch(path.name)]
 
 
 def unknown(data: Path) -> list[Path]:
-    """What lies in the data folder and is not in the table."""
+    """Return the entries of the data folder that are not in the table."""
     return [path for path in entries(data) if not place_of(path.name)]
 
 
 def in_backup(data: Path) -> list[Place]:
-    """What there is that a backup holds, in the table's order."""
+    """Return the existing places that a backup contains, in the table's order."""
     return [place for place in PLACES if place.backup and (data / place.name).exists()]
 
 
 def contents(folder: Path) -> Iterator[Path]:
-    """The files in a folder of the table and those in it, without links, locks and what is half written."""
+    """Yield the files below a folder of the table, without links, locks and half-written files."""
     for path in entries(folder):
         if path.is_symlink():
             continue

@@ -1,13 +1,11 @@
-"""The lexical index: Tantivy, BM25 (Robertson & Zaragoza 2009) over title and text. It also holds the passages.
+"""The lexical index: Tantivy, BM25 (Robertson & Zaragoza 2009) over title and text. It also stores the passages.
 
-Passage text lives here once: Tantivy's document store is compressed, immutable (so generations share it by hard link)
-and answers twenty lookups by id in about a millisecond; Lance holds only vectors and what dense search filters by.
+Passages are stored only here: Tantivy's document store is compressed, immutable (generations share it by hard link) and
+answers twenty lookups by id in about a millisecond. Words come from ``language.words``; the analyser below adds English
+stemming and stop words. Queries are built from terms, never parsed, so any text is a valid query.
 
-Words come from ``language.words``; English stemming and stop words are added by the analyser below. Queries are built
-from terms, never parsed, so any text is a valid query.
-
-For a reader from whom collections are hidden every statistic is of the other collections alone: how often a term occurs
-is counted among them, and scores are computed again from that (``_rescored``), since Tantivy's tell of the whole index.
+For a reader with hidden collections all statistics cover the readable collections only: term frequencies are counted
+within them, and scores are recomputed (``_rescored``), because Tantivy's cover the whole index.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from math import log
 from pathlib import Path
@@ -33,60 +31,44 @@ ANALYSER = "localmed_words"
 LONGEST_WORD = 60  # characters; longer runs are base64, sequences or noise
 K1, B = 1.2, 0.75  # of BM25, as Tantivy has them
 SPELT = 20  # passages that are read for the spelling of a word
-RESCORED = 500  # passages at most, half a millisecond each; what comes after keeps its order
-
-
-def _schema() -> tantivy.Schema:
-    builder = tantivy.SchemaBuilder()
-    raw_fields(builder)
-    builder.add_text_field("title", tokenizer_name=ANALYSER, index_option="freq")
-    builder.add_text_field("text", tokenizer_name=ANALYSER, index_option="position")
-    builder.add_bytes_field("body", stored=True)
-    return builder.build()
-
-
-def _analyser() -> tantivy.TextAnalyzer:
-    chain = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace())
-    steps = (
-        tantivy.Filter.remove_long(LONGEST_WORD),
-        tantivy.Filter.ascii_fold(),
-        tantivy.Filter.stopword("english"),
-        tantivy.Filter.stemmer("english"),
-    )
-    for step in steps:
-        chain = chain.filter(step)
-    return chain.build()
+RESCORED = 500  # passages, half a millisecond each; the rest keep their order
 
 
 class LexicalIndex(TantivyIndex):
     """One index folder, opened for reading; ``writer`` opens it for writing (in a generation being built)."""
 
     def __init__(self, folder: Path, within: Sequence[str] | None = None, make: bool = False) -> None:
-        """Open the index in ``folder``; with ``make``, an empty one if the folder is empty or missing."""
+        """Open the index in ``folder``; with ``make``, create an empty one if the folder is empty or missing."""
         if make:
             folder.mkdir(parents=True, exist_ok=True)
-        super().__init__("lexical", folder, _schema(), within, make)
-        self._analyser = _analyser()
-        self._counts: dict[tuple[str, str], int] = {}  # by field and term, within what may be read
+        builder = tantivy.SchemaBuilder()
+        raw_fields(builder)
+        builder.add_text_field("title", tokenizer_name=ANALYSER, index_option="freq")
+        builder.add_text_field("text", tokenizer_name=ANALYSER, index_option="position")
+        builder.add_bytes_field("body", stored=True)
+        super().__init__("lexical", folder, builder.build(), within, make)
+        chain = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace())
+        chain = chain.filter(tantivy.Filter.remove_long(LONGEST_WORD)).filter(tantivy.Filter.ascii_fold())
+        chain = chain.filter(tantivy.Filter.stopword("english")).filter(tantivy.Filter.stemmer("english"))
+        self._analyser = chain.build()
+        self._counts: dict[tuple[str, str], int] = {}  # readable passages by field and term
         self._index.register_tokenizer(ANALYSER, self._analyser)
 
     def writer(self, memory: int) -> LexicalWriter:
-        """A writer with a heap of ``memory`` bytes; raise ``Busy`` if there is one already."""
+        """Return a writer with a heap of ``memory`` bytes; raise ``Busy`` if there is one already."""
         return LexicalWriter(self._writer(memory))
-
-    # --- reading ---------------------------------------------------------------------------------------------------
 
     def search(
         self, question: str, limit: int, filters: SearchFilter, title_boost: float, most_terms: int
     ) -> list[tuple[str, str, float]]:
-        """The best ``limit`` passages as ``(id, document, BM25 score)``, best first; empty if no word is known."""
+        """Return the best ``limit`` passages as ``(id, document, BM25 score)``, best first."""
         query = self.query(question, filters, title_boost, most_terms)
         if query is None or limit < 1:
             return []
         return self._rescored(query, self.terms(question, most_terms), limit, title_boost)
 
     def query(self, question: str, filters: SearchFilter, title_boost: float, most_terms: int) -> tantivy.Query | None:
-        """The query that ``search`` runs; ``None`` if the index knows no word of the question."""
+        """Return the query that ``search`` runs; ``None`` if the index has no word of the question."""
         terms = self.terms(question, most_terms)
         if not terms:
             return None
@@ -98,17 +80,21 @@ class LexicalIndex(TantivyIndex):
     def search_all(
         self, keywords: Sequence[str], limit: int, filters: SearchFilter, title_boost: float
     ) -> list[tuple[str, str, float]]:
-        """As ``search``, but every term of every one of ``keywords`` must occur in the passage or its title."""
+        """Search for passages that contain every term of every one of ``keywords`` in text or title."""
         terms = list(dict.fromkeys(term for keyword in keywords for term in self.analyse(keyword, for_query=True)))
         if not terms or limit < 1:
             return []
-        must = [(tantivy.Occur.Must, self._anywhere(term, title_boost)) for term in terms]
+        should, must = tantivy.Occur.Should, []
+        for term in terms:
+            title = tantivy.Query.boost_query(self._term("title", term), title_boost)
+            either = tantivy.Query.boolean_query([(should, self._term("text", term)), (should, title)])
+            must.append((tantivy.Occur.Must, either))
         return self._rescored(self._limited(tantivy.Query.boolean_query(must), filters), terms, limit, title_boost)
 
     def _rescored(
         self, query: tantivy.Query, terms: Sequence[str], limit: int, title_boost: float
     ) -> list[tuple[str, str, float]]:
-        """The best passages of ``query`` about ``terms``; for a reader who sees less, scored by what they see."""
+        """Return the best passages of ``query`` about ``terms``, scored by readable passages only."""
         if self._within is None:
             return self._best(query, limit)
         rows = self._best(query, 2 * limit)
@@ -123,7 +109,7 @@ class LexicalIndex(TantivyIndex):
         return sorted(again, key=lambda row: -row[2])[:limit]
 
     def _bm25(self, field: str, terms: Sequence[str], texts: Mapping[str, list[str]]) -> dict[str, float]:
-        """The score of each of ``texts`` (its terms); their own mean length stands for that of all."""
+        """Return the score of each of ``texts`` (their terms), with the mean length of these texts."""
         mean = sum(map(len, texts.values())) / max(len(texts), 1) or 1.0
         weights = {term: self._rarity(self._frequency(field, term)) for term in terms}
         scores = {}
@@ -135,20 +121,18 @@ class LexicalIndex(TantivyIndex):
         return scores
 
     def _frequency(self, field: str, term: str) -> int:
-        """How many passages hold ``term`` in ``field``, of those that may be read."""
         if self._within is None:
             return int(self._searcher.doc_freq(field, term))
         if (field, term) not in self._counts:
             query = self._limited(self._term(field, term), SearchFilter())
             count = int(self._searcher.search(query, limit=1, count=True).count or 0)
             if not count:
-                return 0  # a word that no text of the library holds may be a patient's name: it is not kept
+                return 0  # not cached: an unknown word may be a patient's name
             self._counts[field, term] = count
         return self._counts[field, term]
 
     @property
     def _readable(self) -> int:
-        """How many passages may be read."""
         if self._within is None:
             return len(self)
         if ("", "") not in self._counts:
@@ -160,15 +144,14 @@ class LexicalIndex(TantivyIndex):
         return log(1 + (total - count + 0.5) / (count + 0.5))
 
     def holds(self, keyword: str) -> bool:
-        """Whether ``keyword`` has terms, and each occurs somewhere in the index."""
-        return self.holds_terms(self.analyse(keyword, for_query=True))
-
-    def holds_terms(self, terms: Collection[str]) -> bool:
-        """Whether there are ``terms``, and each occurs somewhere in the index."""
+        """Whether ``keyword`` has terms and each occurs in the index."""
+        terms = self.analyse(keyword, for_query=True)
         return bool(terms) and all(self._frequency("text", term) or self._frequency("title", term) for term in terms)
 
     def spelling(self, word: str) -> str:
-        """How a passage spells what ``word`` (lower case, Latin) may be meant for; "" if it is held or has no like."""
+        """Return the likely spelling of ``word`` (lower case, Latin) in a passage; "" if it occurs itself or nothing is
+        near.
+        """
         stem = next(iter(self.analyse(word)), "")
         if not stem or self.holds(word):
             return ""
@@ -176,27 +159,27 @@ class LexicalIndex(TantivyIndex):
             query = tantivy.Query.fuzzy_term_query(self._schema, "text", stem, distance=most)
             found = self.passages([row[0] for row in self._best(self._limited(query, SearchFilter()), SPELT)])
             near = {one for it in found.values() for one in words(it.text) if is_near(word, one)}
-            if near := {one for one in near if content_words(one)}:  # a "trough" is no misspelt "through"
+            if near := {one for one in near if content_words(one)}:  # "trough" must not become "through"
                 return min(near, key=lambda one: (errors(word, one), one))
         return ""
 
     def terms(self, question: str, most: int) -> list[str]:
-        """The index terms of ``question``, each once: those that occur in the index, at most ``most``, rarest first."""
+        """Return the distinct terms of ``question`` that occur in the index, rarest first, at most ``most``."""
         analysed = dict.fromkeys(self._analyser.analyze(" ".join(question_words(question))))
         counted = [(self._frequency("text", term) + self._frequency("title", term), term) for term in analysed]
         known = [(count, term) for count, term in counted if count]
         return [term for _, term in sorted(known, key=lambda pair: pair[0])[:most]]
 
     def rarity(self, terms: Sequence[str]) -> list[float]:
-        """The inverse document frequency of each term, as in BM25, natural logarithm."""
+        """Return the inverse document frequency of each term, as in BM25 (natural logarithm)."""
         return [self._rarity(max(self._frequency("text", term), self._frequency("title", term))) for term in terms]
 
     def analyse(self, text: str, for_query: bool = False) -> list[str]:
-        """The index terms of any text, in order, repeats kept."""
+        """Return the index terms of any text in order, with repeats."""
         return list(self._analyser.analyze(" ".join(words(text, for_query))))
 
     def passages(self, ids: Sequence[str]) -> dict[str, Passage]:
-        """The passages of those ``ids`` that exist."""
+        """Return the existing passages among ``ids``."""
         if not ids:
             return {}
         query = tantivy.Query.term_set_query(self._schema, "id", list(ids))
@@ -205,38 +188,35 @@ class LexicalIndex(TantivyIndex):
         return {passage.id: passage for passage in loaded if self._within is None or passage.collection in self._within}
 
     def with_prefix(self, prefix: str) -> list[Passage]:
-        """At most two passages whose id starts with ``prefix``."""
+        """Return at most two passages whose id starts with ``prefix``."""
         ids = [term for term, _ in self._searcher.terms_with_prefix("id", prefix, limit=2)]
         return list(self.passages(ids).values())
 
     def of_document(self, document: str) -> list[Passage]:
-        """All passages of a document in their order; none of a collection that may not be read."""
-        passages = sorted(self.all_passages(self._term("document", document)), key=_position)
+        """Return the passages of a document in order, unless its collection is hidden."""
+        passages = sorted(
+            self.all_passages(self._term("document", document)),
+            key=lambda passage: [int(end) for end in passage.locator.split("-")],
+        )
         return [passage for passage in passages if self._within is None or passage.collection in self._within]
 
     def all_passages(self, query: tantivy.Query | None = None) -> Iterator[Passage]:
-        """Every passage, or every one that ``query`` matches, in no order."""
+        """Yield the passages that ``query`` matches (default: all), in no order."""
         chosen = query or tantivy.Query.all_query()
         count = max(len(self), 1)
         for _, address in self._searcher.search(chosen, limit=count, count=False).hits:
             yield load(self._searcher.doc(address))
 
     def without_digest(self) -> set[str]:
-        """The documents of which a passage was stored before there were digests."""
+        """Return the documents with a passage that was stored without a digest."""
         everything = self._searcher.search(tantivy.Query.all_query(), limit=max(len(self), 1), count=False)
         stored = (self._searcher.doc(address) for _, address in everything.hits)
         return {str(row.get_first("document")) for row in stored if bytes(row.get_first("body")).startswith(b"{")}
 
     def count(self, field: str, value: str) -> int:
-        """How many passages have ``value`` in a raw field (``document``, ``collection``, ``id``)."""
+        """Return the number of passages with ``value`` in a raw field (``document``, ``collection``, ``id``)."""
         result = self._searcher.search(self._term(field, value), limit=1, count=True)
         return int(result.count)
-
-    def _anywhere(self, term: str, title_boost: float) -> tantivy.Query:
-        """``term`` in the text or the title."""
-        should = tantivy.Occur.Should
-        title = tantivy.Query.boost_query(self._term("title", term), title_boost)
-        return tantivy.Query.boolean_query([(should, self._term("text", term)), (should, title)])
 
     def _term(self, field: str, value: str) -> tantivy.Query:
         return tantivy.Query.term_query(self._schema, field, value, index_option="basic" if field in RAW else "freq")
@@ -246,7 +226,7 @@ class LexicalWriter(Writer):
     """Adds passages with their text."""
 
     def add(self, passages: Iterable[Passage]) -> None:
-        """Add passages (the caller has deleted older ones of the same document)."""
+        """Add passages; the caller has deleted older ones of the same document."""
         for passage in passages:
             self._writer.add_document(
                 tantivy.Document(
@@ -258,7 +238,7 @@ class LexicalWriter(Writer):
             )
 
     def renew(self, index: LexicalIndex) -> None:
-        """Add the documents of ``index`` again of which a passage has no digest."""
+        """Store the documents of ``index`` that have a passage without a digest again."""
         for document in index.without_digest():
             passages = index.of_document(document)
             self.delete_documents([document])
@@ -266,10 +246,10 @@ class LexicalWriter(Writer):
 
 
 def dump(passage: Passage) -> bytes:
-    """The stored form of a passage: its digest, a blank, and JSON with spans as flat rows to stay small."""
+    """Return the stored form of a passage: its digest, a blank, and JSON with spans as flat rows."""
     values = asdict(passage)
     if not passage.doubtful:
-        del values["doubtful"]  # so passages of before and of now are stored alike
+        del values["doubtful"]  # as older versions stored it
     if not passage.found:
         del values["found"], values["lead"]
     values["spans"] = [
@@ -281,12 +261,12 @@ def dump(passage: Passage) -> bytes:
 
 
 def load(document: tantivy.Document) -> Passage:
-    """The passage of a stored document; raise ``Damaged`` if it is not as it was stored.
+    """Return the passage of a stored document; raise ``Damaged`` if it was altered.
 
-    A passage that was stored before there were digests is read as it is (``generations upgrade`` gives it one).
+    A passage without a digest is accepted (``generations upgrade`` adds one).
     """
     try:
-        passage = undumped(bytes(document.get_first("body")))
+        passage = parse_passage(bytes(document.get_first("body")))
     except (ValueError, TypeError, LookupError, RecursionError):
         raise UnreadableIndex("library.passage_changed", passage=str(document.get_first("id"))[:12]) from None
     if (passage.id, passage.document_id) != (document.get_first("id"), document.get_first("document")):
@@ -294,8 +274,8 @@ def load(document: tantivy.Document) -> Passage:
     return passage
 
 
-def undumped(stored: bytes) -> Passage:
-    """What ``dump`` made; raise ``ValueError``, or what JSON of another shape leads to, for anything else."""
+def parse_passage(stored: bytes) -> Passage:
+    """Return the passage that ``dump`` stored; raise ``ValueError`` or an error of malformed JSON otherwise."""
     if not stored.startswith(b"{"):
         recorded, _, stored = stored.partition(b" ")
         if hashlib.sha256(stored).hexdigest().encode() != recorded:
@@ -304,8 +284,3 @@ def undumped(stored: bytes) -> Passage:
     values["spans"] = tuple(Span(start, end, Box(*box)) for start, end, *box in values["spans"])
     values |= {name: tuple(values[name]) for name in ("headings", "found") if name in values}
     return Passage(**values)
-
-
-def _position(passage: Passage) -> tuple[int, int]:
-    start, _, end = passage.locator.partition("-")
-    return int(start), int(end)

@@ -1,13 +1,10 @@
-"""One open generation: what retrieval reads, and the builder that makes the next one.
+"""One open generation: what retrieval reads, and the builder of the next one.
 
-``Library.open`` leases the generation being served. Searches leave out what may not answer on the day (``holding.py``):
-status is looked up at query time, never baked into an index, so withdrawing costs no rebuild; a filter never hides what
-should be found (``holding.allowed``).
+``Library.open`` leases the generation being served. Searches leave out documents that may not answer on the day
+(``holding.py``). A library is opened for one reader: collections hidden from them are not in its catalogue, graph or
+passages, and every index is searched within the others.
 
-A library is opened for one reader. The collections hidden from them are no part of it: not of its catalogue, its graph,
-nor of its passages: every index is searched within the others.
-
-``build`` is the only way to change anything: clone, apply, reopen and compare the indexes with the catalogue, publish.
+``build`` is the only way to change anything: clone, apply, compare the indexes with the catalogue, publish.
 """
 
 from __future__ import annotations
@@ -34,10 +31,10 @@ from localmed.library.dense import DenseIndex
 from localmed.library.generations import Patience
 from localmed.library.graph import FILE as GRAPH
 from localmed.library.graph import Graph, GraphBuild, with_prefix
-from localmed.library.holding import Found, Holding, Search, allowed, today
+from localmed.library.holding import Found, Holding, Search, search_allowed, today
 from localmed.library.in_force import have_copy, in_force, newest
 from localmed.library.lexical import LexicalIndex
-from localmed.library.reading import missing, named, stored_bytes, unaltered
+from localmed.library.reading import missing, name_damage, reading_stored, require_unaltered
 from localmed.library.remarks import Remark, remarks
 from localmed.library.sparse import SparseIndex
 from localmed.library.state import connect
@@ -51,15 +48,14 @@ if TYPE_CHECKING:
 Nearest = Callable[["Vectors", int, SearchFilter], Found]
 Similarities = Callable[["Vectors", Sequence[str]], dict[str, list[float]]]
 LEXICAL = "lexical"
-SPARSE = "sparse"  # only where the encoder is a sparse one too
-DENSE_BATCH = 4096  # rows written to Lance together: every write adds a fragment, and fragments slow each search
+SPARSE = "sparse"  # only with a sparse encoder
+DENSE_BATCH = 4096  # rows a write to Lance: every write adds a fragment, and fragments slow each search
 
 
 class Library(AbstractContextManager["Library"]):
     """A leased generation, read-only. One thread at a time; close it, or use it as a context manager."""
 
     def __init__(self, data: Path, generation: Path, lease: IO[bytes], hidden: frozenset[str], day: str) -> None:
-        """Use ``open``."""
         self.data, self.hidden = data, hidden
         self.path = generation
         self._lease = lease
@@ -76,7 +72,8 @@ class Library(AbstractContextManager["Library"]):
 
     @classmethod
     def open(cls, data: Path, hidden: frozenset[str] = frozenset(), day: str = "") -> Library:
-        """Open the generation being served, without the collections ``hidden`` from the reader, as of ``day`` (today).
+        """Open the generation being served, without the collections ``hidden`` from the reader, as of ``day`` (default:
+        today).
 
         Raise ``NoLibrary`` or ``Damaged``.
         """
@@ -85,28 +82,27 @@ class Library(AbstractContextManager["Library"]):
 
     @classmethod
     def of(cls, data: Path, generation: Path, hidden: frozenset[str], day: str, *, checked: bool = False) -> Library:
-        """As ``open``, of the generation in a folder that the caller keeps from being removed, served or not.
+        """Open, with a lease of its own, a generation that the caller protects from removal.
 
-        It gets a lease of its own. ``checked``: whether its files are unaltered is known.
+        ``checked``: its files are known to be unaltered.
         """
-        lease = generations.hold(generation)
+        lease = generations.take_lease(generation)
         if lease is None:
             raise Damaged("generation.incomplete", name=generation.name)
         try:
             if not checked:
-                unaltered(generation)
-            with named(generation), stored_bytes("library.unreadable", path=str(generation)):
+                require_unaltered(generation)
+            with name_damage(generation), reading_stored("library.unreadable", path=str(generation)):
                 return cls(data, generation, lease, hidden, day)
         except BaseException:
             lease.close()
             raise
 
     def __exit__(self, *_: object) -> None:
-        """Close."""
         self.close()
 
     def close(self) -> None:
-        """Give up the lease."""
+        """Release the lease."""
         self.catalogue.close()
         if self._graph:
             self._graph.close()
@@ -114,21 +110,21 @@ class Library(AbstractContextManager["Library"]):
 
     @property
     def dense(self) -> DenseIndex:
-        """The dense index, opened at the first use (LanceDB takes two seconds to import)."""
+        """The dense index, opened at first use (LanceDB takes two seconds to import)."""
         if self._dense is None:
             self._dense = DenseIndex(self.path)
         return self._dense
 
     @property
     def sparse(self) -> SparseIndex:
-        """The sparse index, opened at the first use; only a sparse encoder's generation has one."""
+        """The sparse index, opened at first use; only generations of a sparse encoder have one."""
         if self._sparse is None:
             self._sparse = SparseIndex(self.path / SPARSE, self._within)
         return self._sparse
 
     @property
     def graph(self) -> Graph:
-        """The concept graph, without the sources that may not answer or be read now; empty if none was imported."""
+        """The concept graph without sources that may not answer or be read now; empty if none was imported."""
         if self._graph is None:
             self._graph = Graph(self.path / GRAPH if GRAPH in self.manifest.files else None)
         sources = self._graph.documents()
@@ -139,23 +135,21 @@ class Library(AbstractContextManager["Library"]):
         return self._graph
 
     def require(self, encoder: EncoderIdentity) -> None:
-        """Raise ``WrongEncoder`` unless the vectors are ``encoder``'s; those of sentences may be missing."""
+        """Raise ``WrongEncoder`` unless the vectors are ``encoder``'s; vectors of sentences may be missing."""
         if self.manifest.encoder not in (encoder.stored_as, encoder.slug):
             raise WrongEncoder("library.encoder", built_with=self.manifest.encoder, encoder=encoder.stored_as)
 
-    # --- searching -------------------------------------------------------------------------------------------------
-
     def search_lexical(self, question: str, limit: int, filters: SearchFilter, title_boost: float, terms: int) -> Found:
-        """The best passages by BM25 whose documents may answer."""
+        """Return the best passages by BM25 whose documents may answer."""
         search = partial(self.lexical.search, question, title_boost=title_boost, most_terms=terms)
         return self._allowed(search, limit, filters)
 
     def search_all(self, name: str, limit: int) -> Found:
-        """The best passages that hold every word of ``name`` and whose documents may answer."""
+        """Return the best passages that contain every word of ``name`` and whose documents may answer."""
         return self._allowed(partial(self.lexical.search_all, [name], title_boost=1.0), limit, SearchFilter())
 
     def search_dense(self, vector: Vectors, limit: int, filters: SearchFilter) -> Found:
-        """The nearest passages to ``vector`` whose documents may answer."""
+        """Return the nearest passages to ``vector`` whose documents may answer."""
         search = self._nearest or self.dense.search
         within = self._readable(filters)
         return self._allowed(partial(search, vector), limit, within) if within else []
@@ -165,30 +159,32 @@ class Library(AbstractContextManager["Library"]):
         return (self._similarities or self.dense.similarities)(questions, passages)
 
     def searched_by(self, nearest: Nearest, similarities: Similarities) -> None:
-        """Let another process, in which the index is open, do what ``DenseIndex`` does."""
+        """Let another process that has the dense index open do its searches."""
         self._nearest, self._similarities = nearest, similarities
 
     def search_sparse(self, weights: Weights, limit: int, filters: SearchFilter) -> Found:
-        """The best passages by the dot product of token weights whose documents may answer."""
+        """Return the best passages by the dot product of token weights whose documents may answer."""
         return self._allowed(partial(self.sparse.search, weights), limit, filters)
 
     def status(self, document: str) -> Status:
-        """The status of a document now (``holding.py``)."""
+        """Return the status of a document now (``holding.py``)."""
         return self.holding.statuses().get(document, Status.CURRENT)
 
     def passages(self, ids: Sequence[str]) -> dict[str, Passage]:
-        """The passages of ``ids`` that exist."""
-        with named(self.path):
+        """Return the existing passages among ``ids``."""
+        with name_damage(self.path):
             return self.lexical.passages(ids)
 
     def cited(self, document: Document) -> Document:
-        """``document``, about to be cited; raise ``Damaged`` where its status now is not what its own row says."""
+        """Return ``document``, about to be cited; raise ``Damaged`` if its status contradicts its own row."""
         if not self.holding.agrees(document):
             raise missing(self.path, document.id)
         return document
 
     def passage(self, prefix: str) -> Passage:
-        """The passage or definition whose id starts with ``prefix`` (at least 6 characters); raise ``UnknownName``."""
+        """Return the passage or definition whose id starts with ``prefix`` (6 or more characters); raise
+        ``UnknownName``.
+        """
         long_enough = len(prefix) >= 6
         matches = [*self.lexical.with_prefix(prefix), *with_prefix(self.graph, prefix)] if long_enough else []
         if len(matches) != 1:
@@ -196,23 +192,23 @@ class Library(AbstractContextManager["Library"]):
         return matches[0]
 
     def _readable(self, filters: SearchFilter) -> SearchFilter | None:
-        """``filters`` within the collections that may be read; ``None`` if they name no such collection."""
+        """Limit ``filters`` to the readable collections; ``None`` if they name no such collection."""
         if self._within is None:
             return filters
         names = tuple(name for name in self._within if not filters.collections or name in filters.collections)
         return replace(filters, collections=names) if names else None
 
     def _allowed(self, search: Search, limit: int, filters: SearchFilter) -> Found:
-        """The best ``limit`` passages of ``search`` whose documents may answer, without those switched off."""
+        """Return the best ``limit`` passages of ``search`` that may answer, without those switched off."""
         statuses, off = self.holding.statuses(), self.switched_off
-        with named(self.path):
+        with name_damage(self.path):
             most = limit + len(off) if limit > 0 else limit
-            found = allowed(search, most, filters, statuses, lambda: self.catalogue.passages_by_document())
+            found = search_allowed(search, most, filters, statuses, lambda: self.catalogue.passages_by_document())
         return [row for row in found if row[0] not in off][:limit] if off else found
 
     @property
     def remarks(self) -> Mapping[str, Remark]:
-        """What is known of single passages now, by their ids."""
+        """The remarks on single passages, by passage id."""
         return remarks(self.data)
 
     @property
@@ -221,28 +217,31 @@ class Library(AbstractContextManager["Library"]):
         return frozenset(remark.passage for remark in self.remarks.values() if remark.off)
 
     def document_passages(self, document: str) -> list[Passage]:
-        """The passages of a document in their order, without those switched off."""
+        """Return the passages of a document in order, without those switched off."""
         off = self.switched_off
         return [passage for passage in self.lexical.of_document(document) if passage.id not in off]
 
 
 class Builder:
-    """The generation being built. Everything is applied to the clone; nothing is served before ``publish``."""
+    """The generation being built. Changes apply to the clone; nothing is served before ``publish``."""
 
     def __init__(self, data: Path, encoder: EncoderIdentity, settings: LibrarySettings, reindex: bool = False) -> None:
         """Clone the current generation; the caller holds the writer lock (see ``build``)."""
         self._data, self._encoder, self._settings = data, encoder, settings
         if not reindex:
-            _require(data, encoder)
+            with suppress(NoLibrary):
+                built_with = generations.served_manifest(data).encoder
+                if built_with != encoder.stored_as:
+                    raise WrongEncoder("library.import_encoder", built_with=built_with, encoder=encoder.stored_as)
         connect(data).close()
         have_copy(data)
-        in_force(data)  # what is built upon a journal that was cut would state that as its extent
+        in_force(data)  # raises for a journal that was cut: the new manifest would accept its end
         originals.sweep(data)
         self.path, self.parent = self.begin()
         self.graph = GraphBuild(self.path, data, self.parent)
         self.catalogue = Catalogue(self.path / CATALOGUE, writable=True)
         self._dense: DenseIndex | None = None
-        self.lexical = LexicalIndex(self.path / LEXICAL, make=True)  # those of this build from ``settle`` on
+        self.lexical = LexicalIndex(self.path / LEXICAL, make=True)  # shows this build's changes from ``settle`` on
         self._writer = self.lexical.writer(settings.writer_memory_bytes)
         if reindex:
             for name in (DENSE, SPARSE):
@@ -260,7 +259,7 @@ class Builder:
         self.changed = False
 
     def begin(self) -> tuple[Path, int]:
-        """The folder to build in, a clone of the generation whose number follows (0: of none)."""
+        """Return the folder to build in, and the number of the generation that it clones (0: none)."""
         return generations.start_build(self._data)
 
     @property
@@ -271,24 +270,24 @@ class Builder:
         return self._dense
 
     def keep(self, source: Path, most: int, opened: Opener = open_regular) -> str:
-        """Keep a file's original, of at most that many bytes; return its sha256."""
+        """Store a file of at most ``most`` bytes among the originals; return its sha256."""
         sha256 = originals.keep(self._data, source, most, opened)
         self._originals.add(sha256)
         return sha256
 
     def put(self, document: Document) -> None:
-        """Add or replace a document's description; its passages go through ``add``."""
+        """Add or replace a document's description; ``add`` takes its passages."""
         self.catalogue.put_document(document)
         self.changed = True
 
     def add(self, passages: Sequence[Passage], encoded: Encoded) -> None:
-        """Add passages of documents that were ``put``, as they were ``encoded``."""
+        """Add encoded passages of documents that were ``put``."""
         self._delete()
         self._writer.add(passages)
         self.add_vectors(passages, encoded)
 
     def add_vectors(self, passages: Sequence[Passage], encoded: Encoded) -> None:
-        """As ``add``, for passages that a reindexing has left without vectors."""
+        """Add vectors of passages whose texts are stored already (a reindexing)."""
         if self._sparse_writer:
             self._sparse_writer.add(passages, encoded.weights)
         self._passages.extend(passages)
@@ -299,7 +298,7 @@ class Builder:
         self.changed = True
 
     def renew(self) -> None:
-        """Store again, with a digest, the passages that were stored before there were digests."""
+        """Store passages without a digest again with one."""
         self._writer.renew(self.lexical)
 
     def put_collection(self, collection: Collection) -> None:
@@ -308,7 +307,7 @@ class Builder:
         self.changed = True
 
     def remove_collection(self, name: str) -> None:
-        """Forget a collection of which no document is left."""
+        """Remove an empty collection."""
         self.catalogue.remove_collection(name)
         self.changed = True
 
@@ -318,7 +317,7 @@ class Builder:
         self.changed = True
 
     def remove(self, documents: Iterable[str]) -> None:
-        """Remove documents from the catalogue now, and from every index before anything is added."""
+        """Remove documents from the catalogue now, and from every index before the next addition."""
         ids = list(documents)
         if ids:
             self._doomed.extend(ids)
@@ -340,7 +339,7 @@ class Builder:
             self._passages, self._vectors, self._sentences = [], [], []
 
     def settle(self) -> None:
-        """Write out what was added and removed, so that it can be read; nothing may be added afterwards."""
+        """Flush additions and removals, so that they can be read; nothing may be added afterwards."""
         if not self._settled:
             self._delete()
             self._write_dense()
@@ -352,7 +351,7 @@ class Builder:
             self._settled = True
 
     def publish(self, reason: Message) -> int:
-        """Check and swap, ``reason`` being the change that was made; return the new generation's number."""
+        """Check and publish; return the new generation's number. ``reason`` describes the change."""
         self.settle()
         self.dense.tidy(self._settings.index_above)
         documents, passages = totals(self.catalogue.counts())
@@ -370,17 +369,17 @@ class Builder:
             passages,
             newest(self._data),
         )
-        with suppress(Damaged):  # of what was served when; ``generations prune`` says so
+        with suppress(Damaged):  # unreadable history of served generations; ``generations prune`` reports it
             pruning.prune(self._data, self._settings.keep_generations)
         return number
 
     def discard(self) -> None:
-        """Remove what was built; the published generations are as before."""
+        """Remove the build; published generations are unaffected."""
         with suppress(sqlite3.Error):
             self.catalogue.close()
             self.graph.close()
         for writer in self._writers:
-            with suppress(ValueError, RuntimeError):  # it has finished
+            with suppress(ValueError, RuntimeError):  # already finished
                 writer.abandon()
         generations.abandon_build(self._data)
 
@@ -389,7 +388,7 @@ class Builder:
         return [self._writer, self._sparse_writer] if self._sparse_writer else [self._writer]
 
     def _compare(self, passages: int) -> None:
-        """The indexes and the catalogue must hold the same passages: no orphan, nothing lost."""
+        """Raise ``Damaged`` unless the indexes and the catalogue have the same number of passages."""
         lexical, dense = len(self.lexical), len(self.dense)
         sparse = passages if self._sparse is None else len(self._sparse)
         if not lexical == dense == sparse == passages:
@@ -399,14 +398,6 @@ class Builder:
 Built = TypeVar("Built", bound=Builder)
 
 
-def _require(data: Path, encoder: EncoderIdentity) -> None:
-    """Raise ``WrongEncoder`` if what is served was built with another encoder."""
-    with suppress(NoLibrary):
-        built_with = generations.served_manifest(data).encoder
-        if built_with != encoder.stored_as:
-            raise WrongEncoder("library.import_encoder", built_with=built_with, encoder=encoder.stored_as)
-
-
 def build(
     data: Path,
     encoder: EncoderIdentity,
@@ -414,19 +405,16 @@ def build(
     reindex: bool = False,
     patience: Patience = generations.AT_ONCE,
 ) -> AbstractContextManager[Builder]:
-    """The writer lock and a builder (``building``).
+    """Take the writer lock and make a builder (see ``building``).
 
-    ``reindex`` drops the vectors and the weights of the clone, whoever made them: every passage must be encoded again.
+    ``reindex`` drops all vectors and weights of the clone: every passage must be encoded again.
     """
     return building(data, partial(Builder, data, encoder, settings, reindex), patience)
 
 
 @contextmanager
 def building(data: Path, begin: Callable[[], Built], patience: Patience) -> Iterator[Built]:
-    """The writer lock and what ``begin`` makes; whatever is not published is discarded, also on Ctrl-C.
-
-    ``patience`` is for another change to end.
-    """
+    """Take the writer lock and call ``begin``; whatever is not published is discarded, also on Ctrl-C."""
     with told_if_full(data), closing(generations.lock_writer(data, patience)):
         try:
             builder = begin()

@@ -1,6 +1,6 @@
 """Numbered migrations of the SQLite files. A file's ``user_version`` is the number of the last one applied.
 
-A migration is never edited once released: a new one is added, and tested from a file of every older version.
+A released migration is never edited: a new one is added, and tested from a file of every older version.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ LIBRARY: tuple[str, ...] = (
 VECTORS: tuple[str, ...] = (
     "CREATE TABLE vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;",
     "ALTER TABLE vectors ADD COLUMN weights BLOB NOT NULL DEFAULT x'';",  # of a sparse encoder
-    "ALTER TABLE vectors ADD COLUMN digest BLOB NOT NULL DEFAULT x'';",  # rows of before are encoded again
+    "ALTER TABLE vectors ADD COLUMN digest BLOB NOT NULL DEFAULT x'';",  # older rows are encoded again
 )
 
 GRAPH: tuple[str, ...] = (
@@ -120,15 +120,15 @@ GRAPH: tuple[str, ...] = (
 
 
 def migrate(connection: sqlite3.Connection, migrations: Sequence[str], name: str) -> None:
-    """Bring ``connection`` to the newest schema, each step in a transaction of its own.
+    """Bring ``connection`` to the newest schema, each step in its own transaction.
 
-    Raise ``Damaged`` if the file was written by a newer localmed: an older program must not guess.
+    Raise ``Damaged`` if a newer localmed wrote the file.
     """
     version = _version(connection)
     if version > len(migrations):
         raise Damaged("library.newer_schema", name=name, version=version)
     for number, script in enumerate(migrations[version:], version + 1):
-        connection.execute("BEGIN IMMEDIATE")  # of two processes that do the same one finds it done
+        connection.execute("BEGIN IMMEDIATE")  # the second of two processes finds it done
         try:
             if _version(connection) < number:
                 for statement in _statements(script):
@@ -145,7 +145,7 @@ def _version(connection: sqlite3.Connection) -> int:
 
 
 def _statements(script: str) -> Iterator[str]:
-    """The statements of ``script`` one by one: ``executescript`` would end the transaction they belong to."""
+    """Yield the statements of ``script``; ``executescript`` would end the surrounding transaction."""
     statement = ""
     for part in script.split(";"):
         statement += part + ";"
@@ -154,25 +154,27 @@ def _statements(script: str) -> Iterator[str]:
             statement = ""
 
 
-SQLITE_ERRORS = (sqlite3.DatabaseError, UnicodeDecodeError)  # the latter where SQLite quotes bytes that are no text
+SQLITE_ERRORS = (sqlite3.DatabaseError, UnicodeDecodeError)  # the latter if SQLite quotes bytes that are not text
 
 
 def open_database(
     path: Path, migrations: Sequence[str], wal: bool = False, patience: float = BUSY_SECONDS
 ) -> sqlite3.Connection:
-    """Open (and make) ``path`` at the newest schema. ``wal`` is for files that outlive generations and have readers.
+    """Open (and create) ``path`` at the newest schema. ``wal`` is for files with concurrent readers that outlive
+    generations.
 
-    ``patience`` is how many seconds it waits for another process's transaction.
+    ``patience`` is the number of seconds to wait for another process's transaction.
     """
     try:
-        if wal:
-            _make(path)
+        if wal:  # readable by the owner only; an existing file keeps its rights, and SQLite's files beside it get them
+            with suppress(OSError):  # SQLite reports it
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         require_file(path)
         connection = sqlite3.connect(path, timeout=patience, isolation_level=None)
     except sqlite3.DatabaseError as error:
-        raise as_ours(path, error) from None
+        raise translate_error(path, error) from None
     try:
-        sums(connection)
+        add_checksums(connection)
         if wal:
             _use_wal(connection, patience)
             connection.execute("PRAGMA synchronous = FULL")
@@ -180,13 +182,15 @@ def open_database(
     except BaseException as error:
         connection.close()
         if isinstance(error, SQLITE_ERRORS):
-            raise as_ours(path, error) from None
+            raise translate_error(path, error) from None
         raise
     return connection
 
 
-def sums(connection: sqlite3.Connection) -> None:
-    """Give ``connection`` the functions of rows with checksums: ``checksum(...)``, and ``sound(sum, ...)``."""
+def add_checksums(connection: sqlite3.Connection) -> None:
+    """Add the SQL functions of rows with checksums: ``checksum(...)``, and ``sound(sum, ...)``, which fails on a
+    mismatch.
+    """
     connection.create_function("checksum", -1, _checksum, deterministic=True)
     connection.create_function("sound", -1, _sound, deterministic=True)
 
@@ -196,23 +200,13 @@ def _checksum(*values: str | float) -> int:
 
 
 def _sound(recorded: int | None, *values: str | float) -> bool:
-    """True for a row as it was stored; SQLite hands its caller an error where this raises one."""
     if recorded != _checksum(*values):
         raise ValueError("the checksum does not match")
     return True
 
 
-def _make(path: Path) -> None:
-    """Make an empty ``path`` for its owner alone, where there is none; SQLite's files beside it get its rights.
-
-    Those of one that is there stay: whoever gave a group of the machine the folder to read has chosen them.
-    """
-    with suppress(OSError):  # SQLite says what is wrong
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-
-
 def require_file(path: Path) -> None:
-    """Raise what SQLite raises for what it cannot open, where it would wait for ever: for a pipe."""
+    """Raise SQLite's error for a pipe or device at ``path``, on which SQLite would wait for ever."""
     if path.exists() and not path.is_file():
         error = sqlite3.OperationalError(os.strerror(errno.ENODEV))
         error.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
@@ -220,9 +214,9 @@ def require_file(path: Path) -> None:
 
 
 def read_rows(path: Path, query: str) -> list[tuple[Any, ...]]:
-    """The rows of ``query``, with nothing written; raise one of ``SQLITE_ERRORS``.
+    """Return the rows of ``query`` without writing; raise one of ``SQLITE_ERRORS``.
 
-    Where nothing may be written SQLite opens a file in WAL mode that nobody has open as one that does not change.
+    In a read-only folder SQLite can open a WAL file only as immutable, and only if no process has it open.
     """
     closed = not _bytes(path.with_name(f"{path.name}-wal"))
     try:
@@ -234,7 +228,6 @@ def read_rows(path: Path, query: str) -> list[tuple[Any, ...]]:
 
 
 def _bytes(path: Path) -> int:
-    """The size of a file, 0 where there is none: another process may take it away between two looks."""
     with suppress(FileNotFoundError):
         return path.stat().st_size
     return 0
@@ -244,12 +237,12 @@ def _read_rows(path: Path, mode: str, query: str) -> list[tuple[Any, ...]]:
     require_file(path)
     source = f"{path.absolute().as_uri()}?{mode}"
     with closing(sqlite3.connect(source, uri=True, timeout=BUSY_SECONDS)) as database:
-        sums(database)
+        add_checksums(database)
         return database.execute(query).fetchall()
 
 
 def _use_wal(connection: sqlite3.Connection, patience: float) -> None:
-    """Switch to WAL; SQLite does not wait for the lock that this needs while another process does the same."""
+    """Switch to WAL; SQLite itself does not wait for the lock that this needs."""
     deadline = time.monotonic() + patience
     while True:
         try:
@@ -269,8 +262,8 @@ def _code(error: Exception) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the extended part
 
 
-def as_ours(path: Path, error: sqlite3.DatabaseError | UnicodeDecodeError) -> LocalmedError:
-    """What one of ``SQLITE_ERRORS`` says of ``path``: taken by another process, not to be written, or damaged."""
+def translate_error(path: Path, error: sqlite3.DatabaseError | UnicodeDecodeError) -> LocalmedError:
+    """Translate one of ``SQLITE_ERRORS``: ``path`` is busy, not writable, or damaged."""
     if _busy(error):
         return Busy("library.writing", path=str(path))
     if _code(error) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):

@@ -1,11 +1,11 @@
-"""The one-way move from the files of before to ``site.sqlite``.
+"""The one-way move from an older version's files to ``site.sqlite``.
 
-Before, withdrawals were a ledger of JSON lines, access a JSON file, stops and accounts in ``state.sqlite``, and
-``audit.sqlite`` knew how far each went. All of it is written into ``site.sqlite.new``, the newest row a checkpoint of
-what is in force and of the hashes of what was moved; then that is renamed, and the files of before are removed. Killed
-before the renaming, the files of before stand as they were; killed after it, they are removed at the next start. A file
-that is not as it was written is an error: nothing is moved. So is one beside ``site.sqlite`` that is not what was
-moved: an earlier localmed still runs and writes it, or somebody has put it there.
+Older versions kept withdrawals in a ledger of JSON lines, access in a JSON file, stops and accounts in
+``state.sqlite``, and their extents in ``audit.sqlite``. All of it is written to ``site.sqlite.new``, whose newest row
+is a checkpoint of the state in force with the hashes of the moved files; then the file is renamed and the old ones are
+removed. A move that is killed before the rename changes nothing; after it, the next start removes the old files.
+Nothing is moved if a file was altered. An old file beside ``site.sqlite`` that is not a moved one is an error: an
+earlier localmed is still running and writes it, or somebody has put it there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from localmed.domain.accounts import rights_of
 from localmed.domain.errors import Damaged, LibraryError, LocalmedError, StateLost, reason
 from localmed.library import generations, journal, layout
 from localmed.library.journal import Entry, InForce, Stop, Withdrawal
-from localmed.library.migrations import SQLITE_ERRORS, as_ours, open_database, read_rows
+from localmed.library.migrations import SQLITE_ERRORS, open_database, read_rows, translate_error
 from localmed.library.state_migrations import BEFORE_JOURNAL, STATE
 from localmed.process import files
 
@@ -35,9 +35,9 @@ _MOVED_ROW = f"SELECT entry FROM journal WHERE {journal.WITH_FACTS} AND instr(en
 
 
 def adopt(data: Path) -> None:
-    """Move the files of before, where there are some; see the module.
+    """Move the older version's files if there are any.
 
-    Raise ``Damaged`` for one that is lost or not as it was written, ``LibraryError`` where nothing may be written.
+    Raise ``Damaged`` if one is lost or altered, ``LibraryError`` if the folder is not writable.
     """
     if not _present(data):
         return
@@ -50,7 +50,7 @@ def adopt(data: Path) -> None:
             _move(data)
         _remove(data)
     except SQLITE_ERRORS as error:
-        raise as_ours(data / layout.SITE, error) from None
+        raise translate_error(data / layout.SITE, error) from None
     except OSError as error:
         raise LibraryError("library.unwritable", path=str(data), error=reason(error)) from None
     finally:
@@ -58,7 +58,7 @@ def adopt(data: Path) -> None:
 
 
 def is_moved(entry: Entry) -> bool:
-    """Whether ``entry`` is the checkpoint that a move has made."""
+    """Whether ``entry`` is the checkpoint of a move."""
     return entry.outcome == MOVED
 
 
@@ -67,13 +67,12 @@ def _present(data: Path) -> bool:
 
 
 def _hashes(data: Path) -> dict[str, str]:
-    """The files of before and their hashes."""
     paths = [data / f"{name}{end}" for name in OLD for end in ENDS]
     return {path.name: _sha256(path.read_bytes()) for path in paths if path.is_file() and path.stat().st_size}
 
 
 def _remove(data: Path) -> None:
-    """Remove the files of before, if they are what was moved; raise ``Damaged`` otherwise."""
+    """Remove the older version's files; raise ``Damaged`` if one was not moved."""
     rows = read_rows(data / layout.SITE, _MOVED_ROW)
     moved = json.loads(rows[-1][0])["facts"]["moved"] if rows else {}
     for name, sha256 in _hashes(data).items():
@@ -96,7 +95,11 @@ def _move(data: Path) -> None:
     _copy(state_file, fresh)
     with closing(open_database(fresh, STATE[:BEFORE_JOURNAL])) as state:
         stopped = [Stop(*row) for row in state.execute("SELECT kind, name, reason, user, time FROM stops")]
-        _compare_stops(state_file, state, stopped, log)
+        if state.execute("SELECT (SELECT sum FROM stops_sum) IS NOT (SELECT sum FROM stops_now)").fetchone()[0]:
+            raise Damaged("state.older", path=str(state_file))
+        lines = sorted(json.dumps(astuple(one), ensure_ascii=False) for one in stopped)
+        ((changes,),) = state.execute("SELECT changes FROM stops_sum").fetchall()
+        log.require(state_file, "stops", f"{changes} {_sha256(chr(10).join(lines).encode())}")
     with closing(open_database(fresh, STATE)) as state:
         state.execute("BEGIN IMMEDIATE")
         state.executemany("INSERT INTO journal (id, entry, digest, mac) VALUES (?, ?, ?, ?)", log.rows)
@@ -104,20 +107,20 @@ def _move(data: Path) -> None:
         log.require(state_file, "accounts", accounts, counted=False)
         query = "SELECT user, role, groups, disabled FROM accounts"
         rights = {row[0]: rights_of(row[1], json.loads(row[2]), bool(row[3])) for row in state.execute(query)}
-        now = InForce(withdrawals=_ledger(data, log), access=_access(data, log), stops=tuple(stopped),
+        now = InForce(withdrawals=_read_ledger(data, log), access=_read_access(data, log), stops=tuple(stopped),
                       accounts=accounts, rights=rights, generation=log.generation)  # fmt: skip
         facts = now.facts() | {"moved": moved}
         entry = Entry(journal.now(), "localmed", "upgrade", "journal", MOVED, facts=facts)
         number, made = journal.append(state, data, entry)
         state.execute("COMMIT")
     files.sync(fresh)
-    files.replace(data / layout.IN_FORCE, journal.as_copy(now.after(number, made, made.digest())))
+    files.replace(data / layout.IN_FORCE, journal.copy_bytes(now.after(number, made, made.digest())))
     fresh.replace(data / layout.SITE)
     files.sync(data)
 
 
 def _copy(source: Path, fresh: Path) -> None:
-    """A database as it is now, with what waits in its log of writes; an empty one where there is none."""
+    """Copy a database with its pending log; make an empty one if there is none."""
     with closing(sqlite3.connect(fresh)) as target:
         if source.exists():
             with closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True, timeout=10)) as before:
@@ -127,12 +130,12 @@ def _copy(source: Path, fresh: Path) -> None:
     if source.exists():
         state = source.stat()
         fresh.chmod(state.st_mode & 0o777)
-        with suppress(OSError):  # whoever moves may be another account than the server's
+        with suppress(OSError):  # this may run as another account than the server's
             os.chown(fresh, state.st_uid, state.st_gid)
 
 
 class _Log:
-    """The audit log of before, and what it and the manifest being served know of the other files."""
+    """The older audit log, and the extents of the other files according to it and to the manifest being served."""
 
     def __init__(self, data: Path) -> None:
         self.path, self.ledger, self.access, self.generation = data / layout.AUDIT, "", "", 0
@@ -152,9 +155,11 @@ class _Log:
             raise Damaged("state.older", path=str(self.path))
 
     def noted(self, kind: str) -> list[str]:
-        """How far the file of ``kind`` went ("count digest"), newest first, back to the newest change that was made.
+        """Return the recorded extents of the file of ``kind`` ("count digest"), newest first, up to the last completed
+        change.
 
-        Each was noted when it was planned, and again when it was made: one that was cut off may stand or not.
+        Each extent was recorded when a change was planned, and again when it was made; a planned one may or may not be
+        real.
         """
         found: list[str] = []
         for _, text, *_ in reversed(self.rows):
@@ -166,15 +171,14 @@ class _Log:
         return found
 
     def require(self, path: Path, kind: str, found: str, counted: bool = True) -> None:
-        """Raise ``Damaged`` unless ``found`` is what was noted last, if anything was."""
+        """Raise ``Damaged`` unless ``found`` is a recorded extent, if there is any."""
         noted = self.noted(kind)
         known = noted if counted else [one.partition(" ")[2] for one in noted]
         if noted and found not in known:
             raise Damaged("state.older", path=str(path))
 
 
-def _ledger(data: Path, log: _Log) -> dict[tuple[str, str], Withdrawal]:
-    """The ledger's lines, each as its digest says and after the line before it; raise ``Damaged`` otherwise."""
+def _read_ledger(data: Path, log: _Log) -> dict[tuple[str, str], Withdrawal]:
     path = data / layout.LEDGER
     if not path.exists():
         if (data / layout.CURRENT).is_symlink():
@@ -200,23 +204,23 @@ def _ledger(data: Path, log: _Log) -> dict[tuple[str, str], Withdrawal]:
             newest.pop((made.document, made.content), None)
             newest[made.document, made.content] = made
         with suppress(FileNotFoundError):
-            _reaches(content, files.own_bytes(data / layout.LEDGER_KNOWN).decode())
+            _require_prefix(content, files.own_bytes(data / layout.LEDGER_KNOWN).decode())
         if log.ledger:
-            _reaches(content, log.ledger)
+            _require_prefix(content, log.ledger)
     except (ValueError, TypeError, LookupError, AttributeError):
         raise Damaged("state.older", path=str(path)) from None
     log.require(path, "ledger", f"{len(content)} {_sha256(content)}")
     return newest
 
 
-def _reaches(content: bytes, stated: str) -> None:
-    """Raise ``ValueError`` unless ``content`` begins with the bytes of which ``stated`` gives count and SHA-256."""
+def _require_prefix(content: bytes, stated: str) -> None:
+    """Raise ``ValueError`` unless ``content`` begins with the bytes whose count and SHA-256 ``stated`` gives."""
     size, _, sha256 = stated.partition(" ")
     if len(content) < int(size) or _sha256(content[: int(size)]) != sha256:
         raise ValueError
 
 
-def _access(data: Path, log: _Log) -> dict[str, frozenset[str]]:
+def _read_access(data: Path, log: _Log) -> dict[str, frozenset[str]]:
     path = data / layout.ACCESS if (data / layout.ACCESS).exists() else data / layout.ACCESS_OLDER
     if not path.exists():
         if log.noted("access") or log.access_needed:
@@ -239,15 +243,6 @@ def _access(data: Path, log: _Log) -> dict[str, frozenset[str]]:
     if changes < stated or (changes == stated and log.access and log.access != f"{changes} {recorded}"):
         raise Damaged("state.older", path=str(path))
     return found
-
-
-def _compare_stops(path: Path, state: sqlite3.Connection, stopped: list[Stop], log: _Log) -> None:
-    """Raise ``Damaged`` for stops that are not as their sum and the audit log say."""
-    if state.execute("SELECT (SELECT sum FROM stops_sum) IS NOT (SELECT sum FROM stops_now)").fetchone()[0]:
-        raise Damaged("state.older", path=str(path))
-    lines = sorted(json.dumps(astuple(one), ensure_ascii=False) for one in stopped)
-    ((changes,),) = state.execute("SELECT changes FROM stops_sum").fetchall()
-    log.require(path, "stops", f"{changes} {_sha256(chr(10).join(lines).encode())}")
 
 
 def _sha256(content: bytes) -> str:

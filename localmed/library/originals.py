@@ -1,6 +1,6 @@
-"""``files/<sha256>``: the imported files themselves, by content, shared by all generations.
+"""``files/<sha256>``: the imported files, by content, shared by all generations.
 
-Two things need an original, and ``prune`` knows both: a kept generation, and a kept answer that names it as its source.
+An original is needed by a kept generation or by a kept answer that cites it; ``prune`` removes the others.
 """
 
 from __future__ import annotations
@@ -23,23 +23,21 @@ from localmed.process.files import Opener, open_regular
 
 COPY_BYTES = 1 << 20
 PARTIAL = ".part"
-KEPT = layout.KEPT  # answers that somebody kept, as JSON; they outlive the generation they were made from
-
-MOST_HASHED = 10_000  # files of which it is remembered that they are whole
-
-_HASHED: dict[Path, tuple[int, ...]] = {}  # as it was before the file was hashed
+KEPT = layout.KEPT  # kept answers as JSON; they outlive their generation
+MOST_HASHED = 10_000  # entries of ``_HASHED``
+_HASHED: dict[Path, tuple[int, ...]] = {}  # stamps from before the hash
 _SHA256 = re.compile(r"\b[0-9a-f]{64}\b")
 
 
 def whole(data: Path, sha256: str) -> Path:
-    """As ``path_of``, for what is shown to somebody: raise ``Damaged`` if the file is not the one that was imported.
+    """Return the path of an original to be shown; raise ``Damaged`` if it is not the file that was imported.
 
-    A file is hashed once for as long as it lies there as it did: each page of a scanned book asks for it.
+    A file is hashed once while its stamp is unchanged: each page of a scanned book asks for it.
     """
     path = path_of(data, sha256)
     stamp = stamp_of(path)  # a write within its clock's step is seen by the next whole check
     if _HASHED.get(path) != stamp:
-        if not _holds(path, sha256):
+        if sha256_of(path) != sha256:
             raise OriginalChanged("library.original_changed", file=str(path))
         if len(_HASHED) >= MOST_HASHED:
             _HASHED.clear()
@@ -48,9 +46,9 @@ def whole(data: Path, sha256: str) -> Path:
 
 
 def path_of(data: Path, sha256: str) -> Path:
-    """Where the original with this hash lies; raise ``LibraryError`` if it is gone, or for what is no hash.
+    """Return the path of the original with this hash; raise ``LibraryError`` if it is missing, or for a malformed hash.
 
-    A kept answer names it, and anybody may have written that: it must not lead out of the folder.
+    The hash may come from a kept answer, which anybody may have written; it must not lead out of the folder.
     """
     if not _SHA256.fullmatch(sha256):
         raise LibraryError("library.no_hash")
@@ -61,17 +59,16 @@ def path_of(data: Path, sha256: str) -> Path:
 
 
 class Keep(Protocol):
-    """Copies a file of at most ``most`` bytes to its place among the originals and returns its sha256."""
+    """Copies a file of at most ``most`` bytes to the originals and returns its sha256."""
 
     def __call__(self, source: Path, most: int, opened: Opener = ...) -> str: ...  # noqa: D102
 
 
 def keep(data: Path, source: Path, most: int, opened: Opener = open_regular) -> str:
-    """Copy ``source`` to its place and return its sha256: what is parsed later is this copy, whatever becomes of the
-    source meanwhile. ``sync`` makes the copies durable before a generation that names them is published.
+    """Copy ``source`` (opened by ``opened``) to the originals and return its sha256. Readers parse this copy.
 
-    ``opened`` opens it. Raise ``InputError`` if the source cannot be read and ``LimitExceeded`` if it has more than
-    ``most`` bytes.
+    ``sync`` makes copies durable before a generation that names them is published. Raise ``InputError`` if the source
+    cannot be read, ``LimitExceeded`` above ``most`` bytes.
     """
     folder = data / layout.FILES
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -79,7 +76,7 @@ def keep(data: Path, source: Path, most: int, opened: Opener = open_regular) -> 
     try:
         sha256 = _copy(source, opened, partial, most)
         target = folder / sha256
-        if not _holds(target, sha256):
+        if sha256_of(target) != sha256:  # missing, or cut short by a power cut
             partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
@@ -87,20 +84,20 @@ def keep(data: Path, source: Path, most: int, opened: Opener = open_regular) -> 
 
 
 def sweep(data: Path) -> None:
-    """Remove half-made copies that a killed import left; the caller holds the writer lock."""
+    """Remove partial copies of a killed import; the caller holds the writer lock."""
     for partial in (data / layout.FILES).glob(f"*{PARTIAL}"):
         partial.unlink(missing_ok=True)
 
 
 def scans_of(data: Path, sha256: str) -> Path:
-    """The folder of what OCR read of an original, which an import need then not read again."""
+    """Return the folder of the OCR results of an original."""
     return data / layout.SCANS / sha256
 
 
 def prune(data: Path) -> tuple[int, int]:
-    """Remove the originals that no kept generation was made from and no kept answer cites; return how many, and bytes.
+    """Remove originals that no kept generation and no kept answer needs; return their number and bytes.
 
-    The caller holds the writer lock. Raise ``Damaged``, with nothing removed, if a catalogue is not as published.
+    The caller holds the writer lock. Raise ``Damaged``, with nothing removed, if a catalogue was altered.
     """
     needed = _cited(data / KEPT)
     for number in generations.numbers(data):
@@ -115,7 +112,7 @@ def prune(data: Path) -> tuple[int, int]:
 
 
 def sync(data: Path, hashes: Iterable[str]) -> None:
-    """Force the originals with these hashes, and their folder, to disk."""
+    """Sync the originals with these hashes, and their folder."""
     folder = data / layout.FILES
     chosen = [folder / sha256 for sha256 in hashes]
     if not chosen:
@@ -125,7 +122,7 @@ def sync(data: Path, hashes: Iterable[str]) -> None:
 
 
 def _needed(generation: Path) -> set[str]:
-    """The originals of ``generation``; a flipped bit in its catalogue would cost one."""
+    """Return the originals of ``generation``; raise ``Damaged`` for an altered catalogue, which could cost one."""
     recorded = generations.read_manifest(generation).files[FILE]
     if sha256_of(generation / FILE) != recorded.sha256:
         raise Damaged("generation.file_changed", file=FILE, name=generation.name)
@@ -133,17 +130,12 @@ def _needed(generation: Path) -> set[str]:
 
 
 def _cited(folder: Path) -> set[str]:
-    """Every hash in the kept answers; one that cannot be read holds all of them back."""
+    """Return every hash in the kept answers; raise ``Damaged`` if one cannot be read."""
     try:
         texts = [files.own_bytes(file).decode() for file in sorted(folder.glob("*"))]
     except (OSError, UnicodeDecodeError):
         raise Damaged("library.folder_file", folder=str(folder)) from None
     return {sha256 for text in texts for sha256 in _SHA256.findall(text)}
-
-
-def _holds(path: Path, sha256: str) -> bool:
-    """Whether ``path`` is the whole file: a power cut may have left it empty or short, and the copy at hand is good."""
-    return sha256_of(path) == sha256
 
 
 def _copy(source: Path, opened: Opener, target: Path, most: int) -> str:
@@ -160,10 +152,7 @@ def _copy(source: Path, opened: Opener, target: Path, most: int) -> str:
 
 
 def _pieces(source: Path, opened: Opener = open_regular) -> Iterator[bytes]:
-    """The bytes of ``source``; its errors are the file's, those of writing are the library's.
-
-    A file that is written meanwhile is refused: half of one version and half of the next is neither.
-    """
+    """Yield the bytes of ``source``; its errors become ``InputError``. A file that changes meanwhile is refused."""
     try:
         with opened(source) as reading:
             before = os.fstat(reading.fileno())

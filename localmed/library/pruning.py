@@ -1,13 +1,9 @@
-"""Which generations are kept: the newest few whose documents differ, and what a rollback would go to.
+"""Which generations are kept: the newest few whose documents differ, and the targets of a rollback.
 
-A change of a title, a priority, a mark or a date makes a generation as an import does, but nobody goes back to it for
-its documents. So generations one after another with the same documents, encoder and concept graph are one *state*, of
-which the newest is kept: a week of small changes does not push the last imports out. Beside these the generation that
-is served, its parent (where a rollback goes to), the one that is ``generations.settled`` and whatever somebody reads
-stay.
-
-Not covered: a state between two others whose documents come back is a state again; one that cannot be read counts for
-none, and stays as long as an older one does.
+Consecutive generations with the same documents, encoder and concept graph are one *state*, of which the newest is kept:
+a week of small changes (titles, marks, dates) does not push out the last imports. The served generation, its parent,
+``generations.settled_number`` and leased generations are kept too. An unreadable generation counts for no state; it is
+kept while an older one is.
 """
 
 from __future__ import annotations
@@ -24,21 +20,21 @@ from localmed.domain.errors import Damaged
 from localmed.library import generations
 from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.generations import LEASE
-from localmed.library.reading import unchanging
+from localmed.library.reading import open_immutable
 from localmed.process import files
 
 State = tuple[str, ...]  # equal where a rollback from one to the other would change no document's text
 
 
 def prune(data: Path, keep: int) -> list[int]:
-    """Remove all generations but those of the newest ``keep`` states; never the one served or its parent, nor a leased.
+    """Remove all generations but the newest ``keep`` states; return their numbers.
 
-    Nor what was served before the changes of the last day (``generations.settled``), unless only one is to be kept.
+    The served one, its parent, leased ones and, unless ``keep`` is 1, ``generations.settled_number`` are never removed.
     """
     path = generations.current(data)
     folder = generations.folder(data)
-    before = {generations.read_manifest(path).parent, generations.settled(data)} if keep > 1 else set()
-    for left in folder.glob(f"*{generations.GOING}"):  # by a removal that was interrupted
+    before = {generations.read_manifest(path).parent, generations.settled_number(data)} if keep > 1 else set()
+    for left in folder.glob(f"*{generations.GOING}"):  # remains of an interrupted removal
         shutil.rmtree(left, ignore_errors=True)
     numbers = generations.numbers(data)
     kept = {int(path.name), *before, *newest(data, numbers, keep)}
@@ -46,7 +42,7 @@ def prune(data: Path, keep: int) -> list[int]:
 
 
 def newest(data: Path, numbers: Sequence[int], keep: int) -> set[int]:
-    """The newest generation of each of the ``keep`` newest states, and what cannot be read beside them."""
+    """Return the newest generation of each of the ``keep`` newest states, and unreadable ones beside them."""
     if len(numbers) <= keep:
         return set(numbers)
     states = {number: _state(generations.path_of(data, number)) for number in numbers}
@@ -56,38 +52,32 @@ def newest(data: Path, numbers: Sequence[int], keep: int) -> set[int]:
 
 
 def _state(generation: Path) -> State:
-    """Of what ``generation`` is a state; nothing where that cannot be read."""
+    """Return the state of ``generation``, empty if it cannot be read."""
     with suppress(Damaged, OSError, sqlite3.Error):
         manifest = generations.read_manifest(generation)
-        graph = manifest.files.get("graph.sqlite")
-        return (manifest.encoder, graph.sha256 if graph else "", _texts(generation))
+        graph, texts = manifest.files.get("graph.sqlite"), hashlib.sha256()
+        with closing(open_immutable(generation / CATALOGUE)) as database:
+            for rows in iter(database.execute("SELECT id, content FROM documents ORDER BY id").fetchmany, []):
+                texts.update("".join([f"{document} {content}\n" for document, content in rows]).encode())
+        return (manifest.encoder, graph.sha256 if graph else "", texts.hexdigest())
     return ()
-
-
-def _texts(generation: Path) -> str:
-    """A digest of the documents and what was extracted of each, whatever the schema."""
-    digest = hashlib.sha256()
-    with closing(unchanging(generation / CATALOGUE)) as database:
-        for rows in iter(database.execute("SELECT id, content FROM documents ORDER BY id").fetchmany, []):
-            digest.update("".join([f"{document} {content}\n" for document, content in rows]).encode())
-    return digest.hexdigest()
 
 
 def _remove(generation: Path) -> bool:
     """Remove a generation unless it is leased; its lease is held meanwhile, so that nobody takes one.
 
-    It has another name first: one without a lease, or with a part of its files, would be damage to whoever looks then.
+    It is renamed first: a generation without a lease or without some files would count as damaged.
     """
     going = generation.with_name(f"{generation.name}{generations.GOING}")
     try:
         stream = files.open_own(generation / LEASE)
-    except FileNotFoundError:  # a removal by an older version that was interrupted
+    except FileNotFoundError:  # an older version's removal was interrupted
         shutil.rmtree(generation, ignore_errors=True)
         return True
     with stream:
-        if not files.lock(stream) or going.exists():  # what is left of an earlier one cannot be removed
+        if not files.lock(stream) or going.exists():  # an earlier removal failed
             return False
         generation.rename(going)
-        (going / LEASE).unlink()  # whoever waits for it sees that it is gone
+        (going / LEASE).unlink()  # a reader that waits for it sees that it is gone
         shutil.rmtree(going, ignore_errors=True)
     return True

@@ -1,8 +1,8 @@
-"""What is stored, read: whatever an engine says of damage becomes ``Damaged``, which names the file and the repair.
+"""Reading stored bytes: every engine's report of damage becomes ``Damaged``, which names the file and the repair.
 
-Damage is told by what reads stored bytes (``stored_bytes``), not by the kind of an exception: a fault of the program in
-a question is no reason to read the whole library. Whoever opens a generation has ``named`` around what it is asked,
-which finds the damaged file by reading everything, once for all who ask at that time.
+Damage is recognised by the place that reads stored bytes (``reading_stored``), not by the exception's type: an ordinary
+program error must not cause a read of the whole library. Code that opens a generation wraps its queries in
+``name_damage``, which finds the damaged file by reading everything, once for all concurrent callers.
 """
 
 from __future__ import annotations
@@ -23,45 +23,42 @@ from localmed.library import generations
 
 _ENGINES = (ValueError, RuntimeError, OSError, KeyError, TypeError, IndexError, OverflowError, sqlite3.Error)
 _OF_THE_MACHINE = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR)
-AGAIN = 60.0  # seconds for which a generation that was read whole and is sound is not read again
+AGAIN = 60.0  # seconds for which an intact generation is not read again
 
 
 class _Cursor(sqlite3.Cursor):
-    """Rows of a published file, or ``Damaged``."""
-
     def fetchone(self) -> Any:
-        return _sound(super().fetchone)
+        return _or_damaged(super().fetchone)
 
     def fetchall(self) -> list[Any]:
-        rows: list[Any] = _sound(super().fetchall)
+        rows: list[Any] = _or_damaged(super().fetchall)
         return rows
 
     def __next__(self) -> Any:
-        return _sound(super().__next__)
+        return _or_damaged(super().__next__)
 
 
 class Checked(sqlite3.Connection):
-    """A connection to a published file that nobody writes: what SQLite finds wrong with it is damage."""
+    """A connection to a published, unchanging file; errors of SQLite are damage."""
 
     def execute(self, *arguments: Any) -> sqlite3.Cursor:
-        """As of any connection."""
+        """Execute as any connection does."""
         cursor: sqlite3.Cursor = self.cursor(_Cursor)
-        _sound(lambda: cursor.execute(*arguments))
+        _or_damaged(lambda: cursor.execute(*arguments))
         return cursor
 
 
-def unchanging(path: Path, factory: type[sqlite3.Connection] = sqlite3.Connection) -> sqlite3.Connection:
-    """The SQLite file of a published generation, which nobody writes, to be read."""
+def open_immutable(path: Path, factory: type[sqlite3.Connection] = sqlite3.Connection) -> sqlite3.Connection:
+    """Open the SQLite file of a published generation, which nobody writes."""
     source = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
     return sqlite3.connect(source, uri=True, check_same_thread=False, isolation_level=None, factory=factory)
 
 
 def open_published(path: Path, migrations: Sequence[str], oldest: int = 1) -> tuple[sqlite3.Connection, int]:
-    """The same, and its schema's number; raise ``Damaged`` for one that cannot be read, or not by this version.
-
-    It is never written, not even to migrate it.
+    """Open it and return its schema number; raise ``Damaged`` if it cannot be read, or not by this version. Never
+    migrates.
     """
-    database = unchanging(path, Checked)
+    database = open_immutable(path, Checked)
     try:
         try:
             version = int(database.execute("PRAGMA user_version").fetchone()[0])
@@ -75,7 +72,7 @@ def open_published(path: Path, migrations: Sequence[str], oldest: int = 1) -> tu
     return database, version
 
 
-def _sound(read: Callable[[], Any]) -> Any:
+def _or_damaged(read: Callable[[], Any]) -> Any:
     try:
         return read()
     except sqlite3.DatabaseError as error:
@@ -83,10 +80,10 @@ def _sound(read: Callable[[], Any]) -> Any:
 
 
 @contextmanager
-def stored_bytes(code: str, /, **parameters: Parameter) -> Iterator[None]:
-    """What the block does is read stored bytes: raise ``UnreadableIndex`` for what engines and decoders say of them.
+def reading_stored(code: str, /, **parameters: Parameter) -> Iterator[None]:
+    """Raise ``UnreadableIndex`` for errors of engines and decoders within the block, which reads stored bytes.
 
-    They say it in many ways, down to a panic, which is no ``Exception``.
+    Some engines raise a panic that is no ``Exception``.
     """
     try:
         yield
@@ -100,8 +97,8 @@ def stored_bytes(code: str, /, **parameters: Parameter) -> Iterator[None]:
 
 
 @contextmanager
-def named(generation: Path) -> Iterator[None]:
-    """Name the damaged file of ``generation`` in an error that does not; where none is found it is raised as it is."""
+def name_damage(generation: Path) -> Iterator[None]:
+    """Add the damaged file's name to an ``UnreadableIndex``; if every file is intact, raise it unchanged."""
     try:
         yield
     except UnreadableIndex as error:
@@ -112,16 +109,15 @@ def named(generation: Path) -> Iterator[None]:
 
 
 class _Whole:
-    """What reading generations whole came to: one reading for all threads that ask meanwhile."""
+    """The result of the last whole read, shared by concurrent threads."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._generation, self._ended, self._problems = Path(), -inf, list[Message]()
 
     def problems(self, generation: Path) -> list[Message]:
-        """What is wrong with the files of ``generation``, every byte read since this was asked.
-
-        Of one that was sound up to ``AGAIN`` seconds ago nothing is read.
+        """Return the faults of ``generation`` after reading every byte, unless it was found intact within ``AGAIN``
+        seconds.
         """
         asked = time.monotonic()
         with self._lock:
@@ -136,13 +132,13 @@ _WHOLE = _Whole()
 
 
 def missing(generation: Path, what: str) -> Damaged:
-    """An index names what another part of the generation does not hold."""
+    """Return the error for an index that names something that another part of the generation lacks."""
     problems = _WHOLE.problems(generation)
     problem = problems[0] if problems else message("library.disagree", id=what[:12])
     return Damaged("generation.damaged", name=generation.name, problem=problem)
 
 
-def unaltered(generation: Path) -> None:
+def require_unaltered(generation: Path) -> None:
     """Raise ``Damaged`` if a file of ``generation`` is missing or was altered (``generations.check``)."""
     if problems := generations.check(generation, whole=False):
         raise Damaged("generation.damaged", name=generation.name, problem=problems[0])

@@ -1,8 +1,8 @@
-"""What is known of single passages: which speak to a language model, are switched off, or carry a librarian's note.
+"""Remarks on single passages: suspected prompt injection, switched off, or a librarian's note.
 
-Kept in ``site.sqlite``, outside the generations: a remark holds from the next question on and through rollbacks. An
-import that cuts the same text of the same document again carries it over (``carry``); where the text becomes another
-one it lapses. An import only suspects; what a librarian has cleared is not suspected again.
+Kept in ``site.sqlite``, so a remark applies from the next question on and through rollbacks. An import that cuts the
+same text of a document again carries it over (``carry``); a changed text loses it. An import only suspects a passage,
+and never one that a librarian has cleared.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _INTO = f"INTO remarks ({_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 class Planted(StrEnum):
-    """Whether a passage speaks to a language model, as an import found and a librarian decided."""
+    """Whether a passage addresses a language model, as an import found and a librarian decided."""
 
     UNKNOWN = ""
     SUSPECTED = "suspected"
@@ -31,9 +31,9 @@ class Planted(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What is known of ``passage``, with the digest of its ``text``; ``off``: it is found by no question.
+    """A remark on ``passage`` with the digest of its ``text``; ``off``: no question finds it.
 
-    ``user`` is who decided last, "" an import.
+    ``user`` decided last, "" for an import.
     """
 
     passage: str
@@ -57,17 +57,19 @@ remarks = Remembered(_read)  # by passage
 
 
 def about(passage: Passage) -> Remark:
-    """A remark on ``passage`` that says nothing yet."""
+    """Return an empty remark on ``passage``."""
     return Remark(passage.id, passage.document_id, _text(passage))
 
 
 def _text(passage: Passage) -> str:
-    """The digest of its own text: what a librarian says of its heading changes no remark."""
+    """Return the digest of the passage's own text: a corrected heading must not change it."""
     return digest(passage.text[passage.lead :])
 
 
 def carry(data: Path, cut: Iterable[Passage], before: str) -> None:
-    """``cut`` takes the place of the document ``before``: what is said of a passage holds for the same text."""
+    """Transfer remarks of the document ``before`` to those passages of ``cut``, its replacement, that have the same
+    text.
+    """
     said = {remark.text: remark for remark in remarks(data).values() if remark.document == before}
     for passage in cut if said else ():
         if remark := said.get(_text(passage)):
@@ -75,7 +77,7 @@ def carry(data: Path, cut: Iterable[Passage], before: str) -> None:
 
 
 def put(data: Path, remark: Remark) -> None:
-    """Store what is known of a passage now; a remark that says nothing is removed."""
+    """Store a remark; an empty one is removed."""
     with rows(data) as state:
         state.execute("DELETE FROM remarks WHERE passage = ?", (remark.passage,))
         if remark.planted or remark.off or remark.note:
@@ -83,7 +85,7 @@ def put(data: Path, remark: Remark) -> None:
 
 
 def suspect(data: Path, passages: Iterable[Passage]) -> None:
-    """An import found that ``passages`` speak to a language model; of one that was cleared nothing changes."""
+    """Mark ``passages`` as suspected, unless cleared."""
     with rows(data) as state:
         for passage in passages:
             query = "UPDATE remarks SET planted = ? WHERE passage = ? AND planted = ''"

@@ -1,10 +1,10 @@
-"""Sketches of texts: how alike two texts are, told without the texts (Broder 1997, "On the resemblance of documents").
+"""Sketches, which compare texts without the texts (Broder 1997, "On the resemblance of documents").
 
-A text is the set of its pairs of neighbouring words, folded; a Chinese character counts as a word. A sketch keeps the
-least hashes of that set. Likeness is the share of pairs that two texts have in common (Jaccard): exact up to ``KEPT``
-pairs, beyond that with a standard error of at most 0.04.
+A text is the set of its pairs of neighbouring words, folded; a Chinese character counts as a word. A sketch has the
+least hashes of that set. Likeness is the Jaccard similarity of two sets: exact up to ``KEPT`` pairs, beyond that with a
+standard error of at most 0.04.
 
-Not covered: a text that stands whole within a much longer one; a translation; sentences in other words.
+Not covered: a text within a much longer one, translations, paraphrases.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WORD = re.compile(rf"[{HAN}]|[^\W_{HAN}]+")
 
 
 def sketch(texts: Iterable[str]) -> str:
-    """The sketch of a document's passages; "" where they hold fewer than two words."""
+    """Return the sketch of a document's passages, "" for fewer than two words."""
     hashes: set[str] = set()
     for text in texts:
         words = _WORD.findall(fold(text))
@@ -31,7 +31,7 @@ def sketch(texts: Iterable[str]) -> str:
 
 
 def likeness(one: str, other: str) -> float:
-    """How alike the texts of two sketches are, 0 to 1."""
+    """Return the similarity of the texts of two sketches, 0 to 1."""
     hashes, others = _hashes(one), _hashes(other)
     least = sorted(hashes | others)[:KEPT]
     return sum(value in hashes and value in others for value in least) / len(least) if least else 0.0

@@ -1,11 +1,10 @@
 """``site.sqlite``: what belongs to the site, not to a generation: the journal, accounts, logins, history, quarantine.
 
-Reasons never hold document text (readers promise that); what a person asked or wrote is sealed before it comes here.
-The tables of accounts and what follows are read and written in ``people/`` and ``site/``, each in one module, through
-``rows``.
+Reasons never contain document text (readers promise that); questions and comments are sealed before they are stored
+here. Modules of ``people/`` and ``site/`` read and write their own tables through ``rows``.
 
-It is made before the first generation is. Where it is missing beside one (``lost``) that is damage: an empty one would
-say that nothing is stopped, that no account was disabled, and that whoever comes first may be the administrator.
+The file is created before the first generation. If it is missing beside one (``is_lost``) that is damage: an empty file
+would lift all stops, enable disabled accounts, and let the next visitor become the administrator.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from localmed.domain import Message
 from localmed.domain.errors import StateLost
 from localmed.library import generations, layout, older
 from localmed.library.journal import now
-from localmed.library.migrations import BUSY_SECONDS, SQLITE_ERRORS, as_ours, open_database, read_rows
+from localmed.library.migrations import BUSY_SECONDS, SQLITE_ERRORS, open_database, read_rows, translate_error
 from localmed.library.state_migrations import STATE
 from localmed.messages import from_text, to_text
 
 FILE = layout.SITE
-SETTLED_NS = 100_000_000  # a file's dates go by ticks of up to 10 ms: two writes in one look like one
-WHOLE_SECONDS = 1_000_000_000  # a date of a file system that keeps no parts of a second tells too little
+SETTLED_NS = 100_000_000  # file dates have ticks of up to 10 ms: two writes in one tick look alike
+WHOLE_SECONDS = 1_000_000_000  # file systems with dates in whole seconds tell too little
 
 Value = TypeVar("Value")
 State = sqlite3.Connection  # the open file
@@ -36,7 +35,7 @@ State = sqlite3.Connection  # the open file
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """A file (no ``place``) or a part of it that was refused, and why."""
+    """A refused file (no ``place``) or a refused part of it, and the reason."""
 
     collection: str
     path: str
@@ -47,8 +46,8 @@ class Quarantined:
     time: str = ""
 
 
-def lost(data: Path) -> bool:
-    """Whether the file is missing, or empty, though there are generations."""
+def is_lost(data: Path) -> bool:
+    """Whether the file is missing or empty although generations exist."""
     with suppress(FileNotFoundError):
         if (data / FILE).stat().st_size:
             return False
@@ -56,16 +55,16 @@ def lost(data: Path) -> bool:
 
 
 def require(data: Path) -> None:
-    """Raise ``Damaged`` where the file is lost; the files of before are moved into it first."""
+    """Move an older version's files into it; raise ``Damaged`` if the file is lost."""
     older.adopt(data)
-    if lost(data):
+    if is_lost(data):
         raise StateLost("state.lost", path=str(data / FILE))
 
 
 def connect(data: Path, anew: bool = False, patience: float = BUSY_SECONDS) -> State:
-    """Open or make ``<data>/site.sqlite`` (WAL): a statement is a transaction unless one is begun.
+    """Open or create ``<data>/site.sqlite`` (WAL, autocommit).
 
-    Raise ``Damaged`` for a lost one, unless it is to be made ``anew``; ``patience``: seconds to wait for another
+    Raise ``Damaged`` for a lost one, unless ``anew``. ``patience`` is the number of seconds to wait for another
     process's transaction.
     """
     if not anew:
@@ -76,20 +75,20 @@ def connect(data: Path, anew: bool = False, patience: float = BUSY_SECONDS) -> S
 
 @contextmanager
 def rows(data: Path, patience: float = BUSY_SECONDS) -> Iterator[State]:
-    """The file, open for one short use (see ``connect``).
+    """Open the file for one short use (see ``connect``).
 
-    Raise ``Damaged`` for a row with a checksum that is not as it was stored (``sound_accounts`` and the like).
+    Raise ``Damaged`` for an altered row with a checksum (``sound_accounts`` and other views).
     """
     with closing(connect(data, patience=patience)) as state:
         try:
             yield state
         except SQLITE_ERRORS as error:
-            raise as_ours(data / FILE, error) from None
+            raise translate_error(data / FILE, error) from None
 
 
 @contextmanager
 def transaction(state: State) -> Iterator[None]:
-    """One transaction that no other process interleaves; taken back where the block fails."""
+    """Run the block in one exclusive transaction, rolled back if it fails."""
     state.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -100,7 +99,7 @@ def transaction(state: State) -> Iterator[None]:
 
 
 def selected(data: Path, query: str) -> list[tuple[Any, ...]]:
-    """The rows of ``query``, also where nothing may be written; none of a table that this file has not got yet."""
+    """Return the rows of ``query``, also from a read-only folder; none if the file lacks the table."""
     path = data / FILE
     require(data)
     try:
@@ -108,14 +107,13 @@ def selected(data: Path, query: str) -> list[tuple[Any, ...]]:
     except SQLITE_ERRORS as error:
         if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR:  # of the query: the table is not there
             return []
-        raise as_ours(path, error) from None
+        raise translate_error(path, error) from None
 
 
 class Remembered(Generic[Value]):
-    """What ``read`` has found in ``site.sqlite`` of a data folder, for as long as the file lies there as it did.
+    """Caches what ``read`` returns for a data folder while ``site.sqlite`` and its log are unchanged on disk.
 
-    A stat of the file and its log of writes takes the place of reading: every process sees what another has written
-    from its next call on. An error is never kept.
+    A stat replaces reading: every process sees another's change from its next call on. Errors are not cached.
     """
 
     def __init__(self, read: Callable[[Path], Value]) -> None:
@@ -123,7 +121,7 @@ class Remembered(Generic[Value]):
         self._known: dict[Path, tuple[_Stamp, Value]] = {}
 
     def __call__(self, data: Path) -> Value:
-        """What ``read`` finds, or found; raises what it raises."""
+        """Return what ``read`` returns now; raise what it raises."""
         stamp, known = _stamp(data), self._known.get(data)
         if known and stamp == known[0]:
             return known[1]
@@ -138,7 +136,7 @@ SHARED_HEADER = 96  # bytes of SQLite's index of its log, which change when a tr
 
 
 def _stamp(data: Path) -> _Stamp:
-    """What tells that the file was not written to; nothing where there is none."""
+    """Return a stamp that changes when the file is written to; empty if there is none."""
     states = stamp_of(data / FILE), stamp_of(data / f"{FILE}-wal")
     visible = b""
     with suppress(OSError), (data / f"{FILE}-shm").open("rb") as shared:
@@ -147,7 +145,7 @@ def _stamp(data: Path) -> _Stamp:
 
 
 def stamp_of(path: Path) -> tuple[int, ...]:
-    """What tells that a file was not written to (inode, size, dates); nothing of an empty one, or of none."""
+    """Return inode, size and dates of a file; empty for a missing or empty one."""
     with suppress(OSError):
         state = path.stat()
         if state.st_size:
@@ -156,16 +154,13 @@ def stamp_of(path: Path) -> tuple[int, ...]:
 
 
 def _settled(stamp: _Stamp) -> bool:
-    """Whether whatever is written from now on has another stamp."""
+    """Whether any later write must change the stamp."""
     changed = max(max(state[2:]) for state in stamp[:2] if state)
     return bool(changed % WHOLE_SECONDS) and time.time_ns() - changed > SETTLED_NS
 
 
-# --- what imports refused ---------------------------------------------------------------------------------------------
-
-
 def quarantined(state: State, collection: str = "") -> list[Quarantined]:
-    """Everything in quarantine, of one collection or all; what an older version refused is in its words."""
+    """Return the quarantine of one collection or all; entries of an older version are text."""
     stored = state.execute(
         "SELECT collection, path, place, sha256, recipe, reason, time FROM quarantine "
         "WHERE ? = '' OR collection = ? ORDER BY collection, path, place",
@@ -178,7 +173,7 @@ def quarantined(state: State, collection: str = "") -> list[Quarantined]:
 
 
 def requarantine(state: State, collection: str, path: str, refused: Iterable[Quarantined]) -> None:
-    """Replace what is in quarantine of one file."""
+    """Replace the quarantine entries of one file."""
     values = [
         (it.collection, it.path, to_text(it.place) if it.place else "", it.sha256, it.recipe, to_text(it.reason), now())
         for it in refused

@@ -1,4 +1,4 @@
-"""Migrations of ``site.sqlite``, numbered as ``migrations.py`` says. Rows that give rights carry checksums."""
+"""Migrations of ``site.sqlite``, numbered as in ``migrations.py``. Rows that give rights have checksums."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from localmed.library.journal import TABLE
 
 
-def _summed(table: str, key: str, others: Sequence[str], unsummed: Sequence[str] = ()) -> str:
-    """Give the rows of ``table`` checksums of these columns; ``sound_...`` shows it, and fails on a row that differs.
+def _with_checksums(table: str, key: str, others: Sequence[str], unsummed: Sequence[str] = ()) -> str:
+    """Return SQL that adds checksums of these columns to ``table``, and the view ``sound_...``, which fails on altered
+    rows.
 
-    It fails where a column is read, not in a condition: there SQLite may put a constant in a column's place first.
-
-    So does a change of such a row: what is altered past SQLite must not pass for what was stored.
+    The check is in the columns, not in a condition, where SQLite may substitute a constant first. Updates of an altered
+    row fail too, so that its new checksum cannot hide the alteration.
     """
     columns = ", ".join((key, *others))
     new, old = (columns_of.replace(", ", f", {side}.") for side, columns_of in (("NEW", columns), ("OLD", columns)))
@@ -136,9 +136,11 @@ STATE: tuple[str, ...] = (
         UPDATE stops_sum SET sum = (SELECT sum FROM stops_now);
     END;
     """,
-    _summed("accounts", "user", ("role", "groups", "source", "password", "disabled", "subject"), ("signed_in",)),
-    _summed("logins", "token", ("user", "created", "form"), ("seen",)),
-    _summed("tokens", "digest", ("id", "user", "expires"), ("name", "created")),
+    _with_checksums(
+        "accounts", "user", ("role", "groups", "source", "password", "disabled", "subject"), ("signed_in",)
+    ),
+    _with_checksums("logins", "token", ("user", "created", "form"), ("seen",)),
+    _with_checksums("tokens", "digest", ("id", "user", "expires"), ("name", "created")),
     """
     ALTER TABLE stops_sum ADD COLUMN changes INTEGER NOT NULL DEFAULT 0;
     CREATE TRIGGER stops_counted AFTER INSERT ON stops BEGIN UPDATE stops_sum SET changes = changes + 1; END;
@@ -176,7 +178,7 @@ STATE: tuple[str, ...] = (
         off INTEGER NOT NULL, note TEXT NOT NULL, user TEXT NOT NULL, time TEXT NOT NULL
     ) WITHOUT ROWID;
     """,
-    _summed("remarks", "passage", ("document", "text", "planted", "off", "note"), ("user", "time")),
+    _with_checksums("remarks", "passage", ("document", "text", "planted", "off", "note"), ("user", "time")),
     "ALTER TABLE accounts ADD COLUMN temporary INTEGER NOT NULL DEFAULT 0",
     f"""
     DROP TRIGGER accounts_counted_made;

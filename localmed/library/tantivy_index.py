@@ -1,7 +1,7 @@
-"""What every Tantivy index of a generation does alike: open, count, reload, filter, and be written by one writer.
+"""Common parts of every Tantivy index of a generation: open, count, reload, filter, write by one writer.
 
-A kind of index adds its own fields and how it searches them; ``RAW`` and the edition are in all of them, so that one
-filter fits all. Like every part of a generation it is immutable once written.
+Each kind of index adds its own fields and searches. All have ``RAW`` and the edition, so one filter fits all. An index
+is immutable once written.
 """
 
 from __future__ import annotations
@@ -18,27 +18,26 @@ import tantivy
 
 from localmed.domain import Message, Passage, SearchFilter
 from localmed.domain.errors import Busy, UnreadableIndex, reason
-from localmed.library.reading import stored_bytes
+from localmed.library.reading import reading_stored
 
 RAW = ("id", "document", "collection", "language")  # fields matched as a whole
 STORED = ("id", "document")
 
 
 class _Searcher:
-    """Tantivy's searcher; whatever it says while it reads what is stored is ``Damaged``."""
+    """Tantivy's searcher; errors while it reads stored data become ``Damaged``."""
 
     def __init__(self, searcher: Any, kind: str) -> None:
         self._searcher, self._kind = searcher, kind
 
     def __getattr__(self, name: str) -> Any:
-        """An attribute of the searcher, its methods so that they tell damage."""
-        with stored_bytes("library.index", kind=self._kind):
+        with reading_stored("library.index", kind=self._kind):
             value = getattr(self._searcher, name)
         if not callable(value):
             return value
 
         def call(*arguments: Any, **options: Any) -> Any:
-            with stored_bytes("library.index", kind=self._kind):
+            with reading_stored("library.index", kind=self._kind):
                 return value(*arguments, **options)
 
         setattr(self, name, call)
@@ -46,15 +45,14 @@ class _Searcher:
 
 
 class TantivyIndex:
-    """One index folder, opened for reading; its kinds open it for writing (in a generation being built)."""
+    """One index folder, opened for reading; subclasses open it for writing (in a generation being built)."""
 
     def __init__(
         self, kind: str, folder: Path, schema: tantivy.Schema, within: Sequence[str] | None = None, make: bool = False
     ) -> None:
-        """Open the index in ``folder``; raise ``Damaged``, which names ``kind``, where there is none.
+        """Open the index in ``folder``; raise ``Damaged``, which names ``kind``, if there is none.
 
-        With ``make`` (in a generation being built) an empty one is made in an empty folder. Nothing outside the
-        collections ``within`` is ever found.
+        ``make`` creates an empty one in an empty folder. Searches return only passages of the collections ``within``.
         """
         self._kind, self._schema, self._within = kind, schema, within
         try:
@@ -65,11 +63,12 @@ class TantivyIndex:
         self._searcher = _Searcher(self._index.searcher(), kind)
 
     def __len__(self) -> int:
-        """The number of passages."""
         return int(self._searcher.num_docs)
 
     def _openable(self, folder: Path) -> str:
-        """``folder``; where it may not be written to, links to its files: Tantivy makes a lock file even to read."""
+        """Return ``folder``; if it is read-only, a folder of links to its files: Tantivy creates a lock file even to
+        read.
+        """
         if os.access(folder, os.W_OK) or not folder.is_dir():
             return str(folder)
         links = tempfile.mkdtemp(prefix="localmed-index-")
@@ -80,12 +79,11 @@ class TantivyIndex:
         return links
 
     def reload(self) -> None:
-        """See what a writer has committed."""
+        """Show what a writer has committed."""
         self._index.reload()
         self._searcher = _Searcher(self._index.searcher(), self._kind)
 
     def _writer(self, memory: int) -> tantivy.IndexWriter:
-        """Tantivy's writer with a heap of ``memory`` bytes; raise ``Busy`` if there is one already."""
         try:
             return self._index.writer(heap_size=memory, num_threads=1)
         except ValueError as error:
@@ -94,7 +92,7 @@ class TantivyIndex:
             ) from None
 
     def _best(self, query: tantivy.Query, limit: int) -> list[tuple[str, str, float]]:
-        """The best ``limit`` passages as ``(id, document, score)``, best first."""
+        """Return the best ``limit`` passages as ``(id, document, score)``, best first."""
         rows = []
         for score, address in self._searcher.search(query, limit=limit, count=False).hits:
             body = self._searcher.doc(address)
@@ -102,17 +100,17 @@ class TantivyIndex:
         return rows
 
     def _limited(self, query: tantivy.Query, filters: SearchFilter) -> tantivy.Query:
-        """``query`` and the filter's conditions, which do not score."""
-        conditions = []
-        if self._within is not None:
-            conditions.append(tantivy.Query.term_set_query(self._schema, "collection", list(self._within)))
-        if filters.collections:
-            conditions.append(tantivy.Query.term_set_query(self._schema, "collection", list(filters.collections)))
-        if filters.documents:
-            conditions.append(tantivy.Query.term_set_query(self._schema, "document", list(filters.documents)))
+        """Add the conditions of ``filters`` to ``query``, without scores."""
+        named = (("collection", filters.collections or None), ("document", filters.documents or None))
+        conditions = [
+            tantivy.Query.term_set_query(self._schema, field, list(values))
+            for field, values in (("collection", self._within), *named)
+            if values is not None
+        ]
         if filters.language:
-            language = tantivy.Query.term_query(self._schema, "language", filters.language, index_option="basic")
-            conditions.append(language)
+            conditions.append(
+                tantivy.Query.term_query(self._schema, "language", filters.language, index_option="basic")
+            )
         if filters.edition_from or filters.edition_to:
             low, high = edition_range(filters)
             conditions.append(tantivy.Query.range_query(self._schema, "edition", tantivy.FieldType.Integer, low, high))
@@ -121,10 +119,9 @@ class TantivyIndex:
 
 
 class Writer:
-    """Deletes; nothing is seen before ``finish``. Its kinds add."""
+    """Deletes documents; subclasses add them. Changes are visible after ``finish``."""
 
     def __init__(self, writer: tantivy.IndexWriter) -> None:
-        """Wrap an open Tantivy writer."""
         self._writer = writer
 
     def delete_documents(self, documents: Iterable[str]) -> None:
@@ -138,19 +135,19 @@ class Writer:
         self._writer.wait_merging_threads()
 
     def abandon(self) -> None:
-        """Throw away what is not committed."""
+        """Discard uncommitted changes."""
         self._writer.rollback()
 
 
 def raw_fields(builder: tantivy.SchemaBuilder) -> None:
-    """What every index filters by: the ``RAW`` fields and the edition as a number."""
+    """Add the fields that every index filters by: ``RAW`` and the edition as a number."""
     for name in RAW:
         builder.add_text_field(name, stored=name in STORED, tokenizer_name="raw", index_option="basic")
     builder.add_integer_field("edition", indexed=True, fast=True)
 
 
 def raw_values(passage: Passage) -> dict[str, str | int]:
-    """A passage's values for ``raw_fields``."""
+    """Return a passage's values for ``raw_fields``."""
     return {
         "id": passage.id,
         "document": passage.document_id,
@@ -164,13 +161,15 @@ NO_LIMIT = 99999999  # after every edition number
 
 
 def edition_number(edition: str, pad: str = "0") -> int:
-    """``"2024-05"`` -> 20240500: ISO dates as numbers that compare; 0: none. ``pad`` fills the rest."""
+    """Convert an ISO date to a comparable number, ``"2024-05"`` to 20240500; 0 for none. ``pad`` fills missing
+    digits.
+    """
     digits = "".join(character for character in edition if character.isdigit())[:8]
     return int(digits.ljust(8, pad)) if digits else 0
 
 
 def edition_range(filters: SearchFilter) -> tuple[int, int]:
-    """The inclusive range of ``edition_number`` that ``filters`` allow."""
-    low = edition_number(filters.edition_from) or (1 if filters.edition_to else 0)  # what has no date is in no range
+    """Return the inclusive range of ``edition_number`` that ``filters`` allow."""
+    low = edition_number(filters.edition_from) or (1 if filters.edition_to else 0)  # undated ones are in no range
     high = edition_number(filters.edition_to, "9") if filters.edition_to else NO_LIMIT
     return low, high

@@ -1,6 +1,5 @@
-"""What a terminology says of one concept, and how names are folded so that they are found however they are written.
-
-The seam between the readers of terminologies and the concept graph, as ``parsed.SourceRecord`` is for documents.
+"""A terminology's entry for one concept, and the folding of names for look-up. Shared by terminology readers and
+graph.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 
 from localmed.text.language import fold
 
-# How well a name names its concept, best first. "replaced" is what an obsolete term was called.
+# Kinds of names, best first. "replaced" is the name of an obsolete term.
 KINDS = ("name", "exact", "abbreviation", "narrow", "related", "broad", "replaced")
 
 _NO_WORD = re.compile(r"[\W_]+")
@@ -24,10 +23,10 @@ _LEAST_PLURAL = 4  # letters; shorter words are mostly abbreviations (AIDS is fo
 class Term:
     """A concept as one row or stanza of a source describes it; parts with the same id add up to one concept.
 
-    ``names`` are ``(text, language, kind)`` beside the preferred ``name``, language "" where the source does not say;
-    ``relations`` are ``(subject, predicate, object, detail)``, of which this concept is one end; ``xrefs`` are the ids
-    of the same thing in other sources. ``replaced_by`` makes the term a redirection of its names, not a concept.
-    ``edition`` is the source's date where it states one, ``end`` how many bytes of the file had been read.
+    ``names`` are ``(text, language, kind)`` besides the preferred ``name``, language "" if not stated; ``relations``
+    are ``(subject, predicate, object, detail)`` with this concept at one end; ``xrefs`` are ids of the same thing
+    elsewhere. ``replaced_by`` redirects the term's names to another concept. ``edition`` is the source's stated date,
+    ``end`` the number of bytes of the file read so far.
     """
 
     id: str
@@ -42,21 +41,18 @@ class Term:
 
 
 def folded(name: str) -> str:
-    """``name`` as it is looked up: case, accents, hyphens and other marks, possessives and a plural s do not count."""
-    plain = _POSSESSIVE.sub("", _without_accents(fold(name)))
+    """Fold ``name`` for look-up: ignores case, accents, hyphens and other marks, possessives and a plural s."""
+    plain = fold(name)
+    if not plain.isascii():
+        decomposed = unicodedata.normalize("NFD", plain)
+        plain = unicodedata.normalize("NFC", "".join(c for c in decomposed if not unicodedata.combining(c)))
+    plain = _POSSESSIVE.sub("", plain)
     words = _NO_WORD.sub(" ", plain).split()
     return " ".join(singular(word) for word in words) or plain.strip()
 
 
 def singular(word: str) -> str:
-    """An English word without its plural s; what is cut too much is cut alike wherever names are compared."""
+    """Return an English word without its plural s. Over-cutting is harmless: compared names are cut alike."""
     if len(word) < _LEAST_PLURAL or not word.endswith("s") or word.endswith(_KEEP_S):
         return word
     return word[:-1]
-
-
-def _without_accents(text: str) -> str:
-    if text.isascii():
-        return text
-    characters = unicodedata.normalize("NFD", text)
-    return unicodedata.normalize("NFC", "".join(c for c in characters if not unicodedata.combining(c)))

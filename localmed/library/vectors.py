@@ -1,9 +1,9 @@
 """Encoded vectors outside the generations: an interrupted import resumes here, and a rebuild encodes nothing again.
 
-Keyed by the sha256 of the text that was encoded, so a changed chunking or title can never meet an old vector. Kept as
-float16: the similarity of two unit vectors changes by less than 0.001. A sparse encoder's token weights lie beside
-them, as pairs of token id and float16. One SQLite file an encoder, under ``<data>/vectors/``; losing it costs time,
-nothing else, and so does damage: each row carries a digest, and one that does not match is encoded again.
+The key is the sha256 of the encoded text, so changed chunking or titles never meet an old vector. Vectors are float16
+(the similarity of two unit vectors changes by less than 0.001); a sparse encoder's token weights are pairs of token id
+and float16. One SQLite file an encoder, under ``<data>/vectors/``. Loss or damage costs time only: each row has a
+digest, and an altered row is encoded again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from localmed.domain import Passage
 from localmed.domain.errors import Damaged
 from localmed.domain.ports import encode_both
-from localmed.library.migrations import VECTORS, as_ours, open_database, require_file
+from localmed.library.migrations import VECTORS, open_database, require_file, translate_error
 from localmed.text.furniture import line_spans
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ Start = Callable[[list[str]], "Callable[[], tuple[Vectors, list[Weights]]]"]
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """A batch that somebody encodes: the keys of its texts, and what waits for their vectors and weights."""
+    """A batch being encoded elsewhere: the keys of its texts, and a function that waits for the result."""
 
     keys: tuple[bytes, ...]
     waiting: Callable[[], tuple[Vectors, list[Weights]]]
@@ -46,7 +46,7 @@ class _Begun:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """What an encoder made of N passages: ``vectors`` (N, D), those of each one's sentences (S, D), token weights."""
+    """The vectors (N, D) of N passages, those of the sentences (S, D) of each, and token weights."""
 
     vectors: Vectors
     sentences: Sequence[Vectors]
@@ -57,31 +57,32 @@ class VectorCache:
     """``encode`` with a memory."""
 
     def __init__(self, folder: Path, encoder: Embedder, start: Start | None = None) -> None:
-        """Open (or make) the file of ``encoder`` in ``folder``; ``start`` begins to encode texts elsewhere."""
+        """Open (or create) the file of ``encoder`` in ``folder``; ``start`` begins to encode texts elsewhere."""
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._encoder, self._start = encoder, start
         self._begun: dict[bytes, _Begun] = {}  # by the texts' keys
         self._bytes = encoder.identity.dimensions * np.dtype(np.float16).itemsize
         self._path = folder / f"{encoder.identity.slug}.sqlite"
-        self._database = _opened(self._path)
-        self.encoded = 0  # texts encoded, not found
+        self._database = _open_cache(self._path)
+        self.encoded = 0  # texts that were not stored
 
     def close(self) -> None:
         """Close the file."""
         self._database.close()
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        """The vectors of ``texts`` (N, D), float32: stored ones read, the others encoded and stored at once."""
+        """Return the vectors of ``texts`` (N, D), float32; missing ones are encoded and stored."""
         return self.encode_both(texts)[0]
 
     def encode_both(self, texts: Sequence[str]) -> tuple[Vectors, list[Weights]]:
-        """The vectors as from ``encode``, and each text's token weights, of which float16 keeps three digits."""
+        """Return the vectors and the token weights of ``texts``; float16 keeps three digits of a weight."""
         keys = _keys(texts)
         self._await(keys)
         rows_by_key = self._read(keys)
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in rows_by_key}
         if missing:
-            fresh = dict(zip(missing, self._fresh(list(missing.values())), strict=True))
+            encoded = _rows(*encode_both(self._encoder, list(missing.values()), "passage"))
+            fresh = dict(zip(missing, encoded, strict=True))
             self._write(fresh)
             rows_by_key |= fresh
             self.encoded += len(missing)
@@ -90,7 +91,7 @@ class VectorCache:
         return vectors, [_unpacked(weights) for _, weights in rows]
 
     def encode_passages(self, passages: Sequence[Passage]) -> Encoded:
-        """``passages``, and each one's sentences (or rows) in its context."""
+        """Encode ``passages``, and the sentences (or rows) of each in its context."""
         texts = texts_of(passages, self._encoder.identity)
         vectors, weights = self.encode_both([text for own in texts for text in own])
         starts = np.cumsum([0, *map(len, texts)]).tolist()
@@ -98,7 +99,7 @@ class VectorCache:
         return Encoded(vectors[starts[:-1]], sentences, [weights[start] for start in starts[:-1]])
 
     def begin(self, texts: Sequence[str]) -> None:
-        """Begin to encode what is not stored of ``texts`` elsewhere, if somebody does; later calls wait for it."""
+        """Begin to encode missing ``texts`` elsewhere, if possible; later calls wait for them."""
         if self._start is None:
             return
         keys = _keys(texts)
@@ -109,7 +110,6 @@ class VectorCache:
             self._begun |= dict.fromkeys(missing, begun)
 
     def _await(self, keys: Sequence[bytes]) -> None:
-        """Store what was begun of ``keys``, batch by batch."""
         for key in keys:
             if begun := self._begun.get(key):
                 rows = _rows(*begun.waiting())
@@ -118,11 +118,7 @@ class VectorCache:
                 for done in begun.keys:
                     del self._begun[done]
 
-    def _fresh(self, texts: list[str]) -> list[Row]:
-        return _rows(*encode_both(self._encoder, texts, "passage"))
-
     def _read(self, keys: Sequence[bytes]) -> dict[bytes, Row]:
-        """The stored rows of ``keys`` that are as they were stored."""
         rows: dict[bytes, Row] = {}
         for start in range(0, len(keys), KEYS_A_QUERY):
             part = keys[start : start + KEYS_A_QUERY]
@@ -150,16 +146,17 @@ class VectorCache:
             self._database.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", values)
 
     def _anew(self, error: sqlite3.DatabaseError) -> list[tuple[bytes, ...]]:
-        """Begin the file anew if ``error`` says that it is damaged; nothing is stored then."""
-        if not isinstance(as_ours(self._path, error), Damaged):  # a full disk, another writer
+        if not isinstance(translate_error(self._path, error), Damaged):  # a full disk, another writer
             raise error
         self._database.close()
-        self._database = _made(self._path)
+        self._database = _recreate(self._path)
         return []
 
 
 def texts_of(passages: Sequence[Passage], encoder: EncoderIdentity) -> list[list[str]]:
-    """What is encoded of each passage: itself, then its sentences or rows in their context, if in a known language."""
+    """Return the texts to encode of each passage: itself and, in a supported language, its sentences or rows in
+    context.
+    """
     spans = (line_spans(one) if one.language in encoder.languages else () for one in passages)
     return [
         [one.in_context, *(one.line_in_context(*span) for span in own)]
@@ -167,11 +164,8 @@ def texts_of(passages: Sequence[Passage], encoder: EncoderIdentity) -> list[list
     ]
 
 
-def damaged(path: Path) -> int:
-    """How many rows of the cache at ``path`` would be encoded again, because they are not as they were stored.
-
-    One counts for all where the file cannot be read to its end.
-    """
+def count_damaged(path: Path) -> int:
+    """Count the altered rows of the cache at ``path``, plus one if the file cannot be read to its end."""
     count = 0
     try:
         require_file(path)
@@ -190,15 +184,12 @@ def _keys(texts: Sequence[str]) -> list[bytes]:
 
 def _rows(vectors: Vectors, weights: Sequence[Weights]) -> list[Row]:
     halves = vectors.astype(np.float16)
-    return [(vector.tobytes(), _packed(text_weights)) for vector, text_weights in zip(halves, weights, strict=True)]
+    packed = (np.array(list(one.items()), PAIR).tobytes() for one in weights)
+    return [(vector.tobytes(), pairs) for vector, pairs in zip(halves, packed, strict=True)]
 
 
 def _digest(*parts: bytes) -> bytes:
     return hashlib.sha256(b"".join(parts)).digest()[:KEY_BYTES]
-
-
-def _packed(weights: Weights) -> bytes:
-    return np.array(list(weights.items()), PAIR).tobytes()
 
 
 def _unpacked(packed: bytes) -> Weights:
@@ -206,17 +197,16 @@ def _unpacked(packed: bytes) -> Weights:
     return dict(zip(pairs["token"].tolist(), pairs["weight"].tolist(), strict=True))
 
 
-def _opened(path: Path) -> sqlite3.Connection:
-    """The file at ``path``; one that cannot be read is begun anew, for all it holds can be encoded again."""
+def _open_cache(path: Path) -> sqlite3.Connection:
     try:
         database = open_database(path, VECTORS, wal=True)
     except Damaged:
-        return _made(path)
+        return _recreate(path)
     database.execute("PRAGMA synchronous = NORMAL")  # a power cut may cost vectors, a kill may not
     return database
 
 
-def _made(path: Path) -> sqlite3.Connection:
+def _recreate(path: Path) -> sqlite3.Connection:
     for part in ("", "-wal", "-shm"):
         path.with_name(path.name + part).unlink(missing_ok=True)
     return open_database(path, VECTORS, wal=True)

@@ -1,4 +1,4 @@
-"""Reports of refreshes: what a night did, kept in ``site.sqlite`` and shown as a page, JSON and a printable file."""
+"""Reports of refreshes, kept in ``site.sqlite`` and shown as a page, JSON and a printable file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from localmed.domain import Message
 from localmed.domain.errors import UnknownName
-from localmed.domain.nights import SERVED, UNCHANGED, CanaryLine, FileLine, Night
+from localmed.domain.nights import CanaryLine, FileLine, Night
 from localmed.library.journal import now
 from localmed.library.state import rows, selected
 from localmed.messages import from_text, to_text
@@ -18,8 +18,8 @@ from localmed.site.canary_gate import Comparison
 MOST_FILES = 5_000  # listed one by one; the counts have all
 
 
-def lines_of(compared: Comparison) -> tuple[CanaryLine, ...]:
-    """The canaries of which a report tells."""
+def canary_lines(compared: Comparison) -> tuple[CanaryLine, ...]:
+    """Return a report's lines on canaries that were lost, fail or moved."""
     lines = []
     for name in dict.fromkeys((*compared.lost, *compared.failing, *compared.moved)):
         before, after = compared.before.get(name), compared.after[name]
@@ -29,7 +29,7 @@ def lines_of(compared: Comparison) -> tuple[CanaryLine, ...]:
 
 
 def begin(data: Path, keep: int) -> Night:
-    """A refresh begins; until ``end`` it counts as interrupted. The oldest reports go."""
+    """Create the report of a refresh, which counts as interrupted until ``end``; delete the oldest reports."""
     night = Night(now())
     with rows(data) as state:
         number = state.execute("INSERT INTO refreshes (started) VALUES (?)", (night.started,)).lastrowid or 0
@@ -38,7 +38,7 @@ def begin(data: Path, keep: int) -> Night:
 
 
 def end(data: Path, night: Night) -> Night:
-    """Keep the report."""
+    """Store the report."""
     night = replace(night, finished=now(), files=night.files[:MOST_FILES])
     with rows(data) as state:
         query = "UPDATE refreshes SET finished = ?, outcome = ?, report = ? WHERE id = ?"
@@ -47,26 +47,21 @@ def end(data: Path, night: Night) -> Night:
 
 
 def nights(data: Path, most: int = 100) -> list[Night]:
-    """The newest reports first."""
+    """Return the newest reports first."""
     found_rows = selected(data, f"SELECT id, started, report FROM refreshes ORDER BY id DESC LIMIT {int(most)}")  # noqa: S608
-    return [_night(*row) for row in found_rows]
+    return [_read_night(*row) for row in found_rows]
 
 
 def night(data: Path, number: int) -> Night:
-    """The report ``number``; raise ``UnknownName``."""
+    """Return the report ``number``; raise ``UnknownName``."""
     row = next((one for one in nights(data, 100_000) if one.number == number), None)
     if row is None:
         raise UnknownName("refresh.unknown", number=number)
     return row
 
 
-def last_served(data: Path) -> Night | None:
-    """The last refresh that ended well."""
-    return next((one for one in nights(data) if one.outcome in (SERVED, UNCHANGED)), None)
-
-
 def as_json(value: Any) -> Any:
-    """A report as JSON has it, messages as text of their own."""
+    """Return a report as JSON values, messages as their text form."""
     if isinstance(value, Message):
         return to_text(value)
     if isinstance(value, tuple | list):
@@ -76,8 +71,8 @@ def as_json(value: Any) -> Any:
     return value
 
 
-def _night(number: int, started: str, report: str) -> Night:
-    """A row; one that was cut off, or that another version has written, has no more than its beginning."""
+def _read_night(number: int, started: str, report: str) -> Night:
+    """Return a row's report; only its start if it was interrupted or is from another version."""
     try:
         values = json.loads(report)
         values |= {

@@ -1,19 +1,17 @@
-"""``localmed refresh``: the nightly round over everything that is watched, as one change of the library.
+"""``localmed refresh``: the nightly update of everything that is watched, as one change of the library.
 
-In this order: content packs that lie ready are verified and copied, and their withdrawals put in force; every byte that
-is stored is compared with its hash, and what is damaged is mended or the night ends; the watched folders of all
-collections and the packs' documents become **one** generation, built and opened without being served; the canaries are
-asked of it (``canary_gate.py``); it is served; a backup is made, where one is set; the report is kept. Whatever ends it
-before the swap leaves what was served, of which a backup is made all the same, and the next refresh does not encode
-again what this one has. Another change of the library that goes on is waited for (``wait_seconds``). What costs time is
-what has changed, beside reading every byte once. Withdrawals do not wait for it: they hold from the next question on.
+The stages in order: take new content packs and put their withdrawals in force; compare every stored byte with its hash
+and mend damage, or stop; build **one** generation from the watched folders of all collections and the packs' documents;
+ask the canaries (``canary_gate.py``); serve it; make a backup, if configured; keep the report. A failure before the
+swap leaves the served generation unchanged; the backup is still made, and the next refresh reuses encoded vectors.
+Another running change of the library is waited for (``wait_seconds``).
 """
 
 from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -38,8 +36,6 @@ from localmed.upkeep import backup, check, fit, packs, repair
 if TYPE_CHECKING:
     from localmed.site.session import Session
 
-# --- refresh ----------------------------------------------------------------------------------------------------------
-
 LOCK = layout.REFRESH_LOCK
 BLOCK = 512  # bytes, which ``st_blocks`` counts
 CHANGE_OF = {"read": "changed", "removed": "removed", "quarantined": "quarantined", "left": "left", "note": "note"}
@@ -47,14 +43,12 @@ CHANGE_OF = {"read": "changed", "removed": "removed", "quarantined": "quarantine
 
 @dataclass(slots=True)
 class _Stages:
-    """How long each stage took, and what the caller is told when one begins."""
-
     hooks: Hooks
     seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """One stage."""
+        """Run the block as stage ``name``."""
         self.hooks.cancel.check()
         self.hooks.started(message(f"refresh.stage_{name}"))
         start = time.monotonic()
@@ -65,36 +59,43 @@ class _Stages:
 
 
 def refresh(session: Session, hooks: Hooks = SILENT) -> Night:
-    """Do the round; return its report. Raise ``Busy`` where one goes on, and what ended it, the report being kept.
+    """Run all stages; return the report. Raise ``Busy`` if a refresh is running, else the error that ended it.
 
-    A collection that cannot be brought in step is left as it is and named among the report's errors.
+    The report is kept in any case. A collection that cannot be updated is left as it is and named in the report's
+    errors.
     """
     session.may_change()
     with _alone(session.data):
         begun = nights.begin(session.data, session.settings.refresh.keep_reports)
         stages = _Stages(hooks)
         try:
-            night = _round(session, begun, stages)
+            night = _run_stages(session, begun, stages)
         except LocalmedError as error:
             outcome = KEPT_BACK if isinstance(error, CanariesLost) else FAILED
-            _tell(session, error)
+            alerts.tell(session.settings, "refresh", message("refresh.failed", why=error.messages[0]))
+            if isinstance(error, errors.DiskFull):
+                alerts.tell(session.settings, "disk", error.full_message)
+            if isinstance(error, CanariesLost) and (count := len(holds.holds(session.data))):
+                alerts.tell(session.settings, "holds", message("hold.standing", count=count))
             night = replace(begun, outcome=outcome, errors=(error.full_message,))
-            _end(session, night if isinstance(error, Cancelled) else _backed_up(session, night, stages), stages)
+            _keep_report(
+                session, night if isinstance(error, Cancelled) else _make_backup(session, night, stages), stages
+            )
             raise
         except KeyboardInterrupt:
-            _end(session, begun, stages)
+            _keep_report(session, begun, stages)
             raise
-        except Exception as error:  # of the program: the night is told and backed up like any that failed
+        except Exception as error:  # a program error: reported and backed up like any failed night
             why = message("job.unforeseen", kind=type(error).__name__)
             alerts.tell(session.settings, "refresh", message("refresh.failed", why=why))
-            _end(session, _backed_up(session, replace(begun, outcome=FAILED, errors=(why,)), stages), stages)
+            _keep_report(session, _make_backup(session, replace(begun, outcome=FAILED, errors=(why,)), stages), stages)
             raise
-        return _end(session, night, stages)
+        return _keep_report(session, night, stages)
 
 
 @contextmanager
 def _alone(data: Path) -> Iterator[None]:
-    """No second refresh; the lock goes with the process."""
+    """Prevent a second refresh; the lock ends with the process."""
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (data / LOCK).open("a+") as stream:
         if not files.lock(stream):
@@ -102,45 +103,53 @@ def _alone(data: Path) -> Iterator[None]:
         yield
 
 
-def _round(session: Session, night: Night, stages: _Stages) -> Night:
-    fit.watch(session.settings, fit.look())
-    _room(session)
-    refused = _new_packs(session, stages)
+def _run_stages(session: Session, night: Night, stages: _Stages) -> Night:
+    fit.watch(session.settings, fit.inspect_machine())
+    _require_room(session)
+    refused: tuple[Message, ...] = ()
+    if session.settings.refresh.packs:
+        with stages.stage("packs"):
+            failed = packs.take_new(session, stages.hooks)
+        refused = tuple(message("refresh.pack_left", why=error.full_message) for error in failed)
     patience = Patience(  # a librarian's import is waited for
         session.settings.refresh.wait_seconds,
         lambda holder: stages.hooks.started(message("refresh.waiting", holder=holder)),
     )
     if session.settings.refresh.verify:
         with stages.stage("check"):
-            night = _checked(session, night, stages.hooks, patience)
-    before, known, scans = _number(session.data), _known(session), _scans(session.data)
+            night = _verify(session, night, stages.hooks, patience)
+    before, known, scans = _served_number(session.data), _stored_files(session), _scanned(session.data)
     with stages.stage("import"):
         intakes, failures = intakes_of(session)
         outcomes = import_together(session, intakes, hooks=stages.hooks, action="refresh", patience=patience)
         reports = {name: one for name, one in outcomes.items() if isinstance(one, Report)}
         errors = failures | {name: one for name, one in outcomes.items() if isinstance(one, LocalmedError)}
-        _packs_served(session, reports)
+        for name in packs.pending_packs(session.data):
+            if set(packs.parts_of(session.data, name)) <= set(reports):
+                packs.finish(session, name)
         compared = canary_gate.standing(session)
-    now = _number(session.data)
+    now = _served_number(session.data)
     night = replace(
         night,
         outcome=SERVED if now != before else UNCHANGED,
         before=before,
         generation=now,
-        files=tuple(line for name, report in reports.items() for line in _lines(name, report, known)),
+        files=tuple(line for name, report in reports.items() for line in _file_lines(name, report, known)),
         errors=(*refused, *(message("refresh.collection_left", name=name, why=error.full_message)
                             for name, error in errors.items())),
-        scans=len(_scans(session.data) - scans),
+        scans=len(_scanned(session.data) - scans),
         canaries=len(compared.after),
-        moved=nights.lines_of(canary_gate.last(session.data) if now != before else compared),
+        moved=nights.canary_lines(canary_gate.last(session.data) if now != before else compared),
     )  # fmt: skip
-    _settle(session, night)  # before the backup, which would bring alerts back that are over
-    night = _backed_up(session, night, stages)
-    return replace(night, counts=_counts(night.files))
+    # alerts are set before the backup, which would otherwise store outdated ones
+    left, held = len(night.errors), len(holds.holds(session.data))
+    _set_alert(session, "refresh", message("refresh.in_part", number=night.number, count=left) if left else None)
+    _set_alert(session, "holds", message("hold.standing", count=held) if held else None)
+    night = _make_backup(session, night, stages)
+    return replace(night, counts=tuple((one, sum(line.change == one for line in night.files)) for one in CHANGES))
 
 
-def _room(session: Session) -> None:
-    """Raise ``LibraryError`` where the disk is nearly full: nothing is begun that would fill it."""
+def _require_room(session: Session) -> None:
     free, least = shutil.disk_usage(session.data).free, session.settings.refresh.free_bytes
     if free < least:
         error = LibraryError("refresh.no_room", free=free / 2**30, least=least / 2**30, data=str(session.data))
@@ -149,31 +158,16 @@ def _room(session: Session) -> None:
     alerts.clear(session.data, "disk")
 
 
-def _new_packs(session: Session, stages: _Stages) -> tuple[Message, ...]:
-    """Take the packs that lie ready; return why others could not be taken."""
-    if not session.settings.refresh.packs:
-        return ()
-    with stages.stage("packs"):
-        return tuple(
-            message("refresh.pack_left", why=error.full_message) for error in packs.take_new(session, stages.hooks)
-        )
-
-
-def _packs_served(session: Session, imported_names: Collection[str]) -> None:
-    """What is served holds the pending packs of which all collections were imported."""
-    for name in packs.pending(session.data):
-        if set(packs.parts_of(session.data, name)) <= set(imported_names):
-            packs.finish(session, name)
-
-
-def _checked(session: Session, night: Night, hooks: Hooks, patience: Patience) -> Night:
-    """Compare every byte with its hash, mend or make anew what can be; raise ``Damaged`` if what is served stays so."""
+def _verify(session: Session, night: Night, hooks: Hooks, patience: Patience) -> Night:
+    """Compare every byte with its hash and mend or rebuild; raise ``Damaged`` if the served generation stays
+    damaged.
+    """
     found_faults, mended, left = check.verify_and_mend(session, hooks)
-    _set(session, "damage", message("refresh.damaged", count=len(left), fault=left[0]) if left else None)
+    _set_alert(session, "damage", message("refresh.damaged", count=len(left), fault=left[0]) if left else None)
     with suppress(NoLibrary):
         number = generations.served_number(session.data)
-        if problems := check.of_generation(session.data, None, whole=False):
-            if not repair.possible(session.data, number):
+        if problems := check.generation_faults(session.data, None, whole=False):
+            if not repair.can_rebuild(session.data, number):
                 raise Damaged("generation.damaged", name=f"{number:04d}", problem=problems[0])
             repair.rebuild(session, number, hooks, patience)
             mended += (message("generation.made.rebuild", number=number),)
@@ -181,7 +175,7 @@ def _checked(session: Session, night: Night, hooks: Hooks, patience: Patience) -
 
 
 def intakes_of(session: Session) -> tuple[dict[str, Intake], dict[str, LocalmedError]]:
-    """What each watched collection is to be brought in step with; and why others cannot be."""
+    """Return the inputs of each watched collection, and the errors of the others."""
     watched = session.settings.refresh.folders
     try:
         earlier = imported(session)
@@ -189,21 +183,23 @@ def intakes_of(session: Session) -> tuple[dict[str, Intake], dict[str, LocalmedE
         earlier = []
     intakes, failures = dict[str, Intake](), dict[str, LocalmedError]()
     parts = {
-        key: part for pack in packs.pending(session.data) for key, part in packs.parts_of(session.data, pack).items()
+        key: part
+        for pack in packs.pending_packs(session.data)
+        for key, part in packs.parts_of(session.data, pack).items()
     }
     for name in dict.fromkeys((*earlier, *watched, *parts)):
         try:
             intake = _intake(session, name, name in earlier, tuple(map(Path, watched.get(name, ()))), parts.get(name))
-            if name in earlier or name in watched or not _on_hold(intake):
+            held = intake.leaving.held  # a new collection whose files are all on hold would be imported empty
+            if (
+                name in earlier
+                or name in watched
+                or any(str(path) not in held for folder in intake.paths for path in folder.rglob("*"))
+            ):
                 intakes[name] = intake
         except LocalmedError as error:
             failures[name] = error
     return intakes, failures
-
-
-def _on_hold(intake: Intake) -> bool:
-    """Whether nothing would be read of a collection that is new: it would come in empty."""
-    return all(str(path) in intake.leaving.held for folder in intake.paths for path in folder.rglob("*"))
 
 
 def _intake(
@@ -220,17 +216,13 @@ def _intake(
     return Intake(manifest, paths, missing, file, leaving)
 
 
-# --- the report -------------------------------------------------------------------------------------------------------
-
-
-def _number(data: Path) -> int:
+def _served_number(data: Path) -> int:
     with suppress(NoLibrary):
         return generations.served_number(data)
     return 0
 
 
-def _known(session: Session) -> frozenset[tuple[str, str]]:
-    """The files that are stored now, by collection and path."""
+def _stored_files(session: Session) -> frozenset[tuple[str, str]]:
     with suppress(NoLibrary), session.workspace() as workspace:
         catalogue = workspace.library.catalogue
         names = [collection.name for collection in catalogue.collections()]
@@ -238,28 +230,21 @@ def _known(session: Session) -> frozenset[tuple[str, str]]:
     return frozenset()
 
 
-def _scans(data: Path) -> frozenset[str]:
+def _scanned(data: Path) -> frozenset[str]:
     with suppress(OSError):
         return frozenset(path.name for path in (data / layout.SCANS).iterdir())
     return frozenset()
 
 
-def _lines(name: str, report: Report, known: frozenset[tuple[str, str]]) -> Iterator[FileLine]:
+def _file_lines(name: str, report: Report, known: frozenset[tuple[str, str]]) -> Iterator[FileLine]:
     for line in report.lines:
         if change := CHANGE_OF.get(line.outcome):
             change = "added" if change == "changed" and (name, line.path) not in known else change
             yield FileLine(name, line.path, change, line.detail, line.documents)
 
 
-def _counts(lines: tuple[FileLine, ...]) -> tuple[tuple[str, int], ...]:
-    return tuple((change, sum(line.change == change for line in lines)) for change in CHANGES)
-
-
-def _backed_up(session: Session, night: Night, stages: _Stages) -> Night:
-    """Make the backup, where one is set, however the night went.
-
-    That it failed is an error of the report and an alert; the library is served all the same.
-    """
+def _make_backup(session: Session, night: Night, stages: _Stages) -> Night:
+    """Make the configured backup, however the night went. A failure is reported and raises an alert only."""
     folder = backup.folder_of(session.settings)
     if folder is None:
         return night
@@ -280,32 +265,15 @@ def _backed_up(session: Session, night: Night, stages: _Stages) -> Night:
     return replace(night, errors=(*night.errors, text))
 
 
-def _set(session: Session, name: str, text: Message | None) -> None:
-    """Set the alert ``name``, or take it back."""
+def _set_alert(session: Session, name: str, text: Message | None) -> None:
     alerts.tell(session.settings, name, text) if text else alerts.clear(session.data, name)
 
 
-def _settle(session: Session, night: Night) -> None:
-    """Set the alerts by how the night ended."""
-    left, held = len(night.errors), len(holds.holds(session.data))
-    _set(session, "refresh", message("refresh.in_part", number=night.number, count=left) if left else None)
-    _set(session, "holds", message("hold.standing", count=held) if held else None)
-
-
-def _tell(session: Session, error: LocalmedError) -> None:
-    alerts.tell(session.settings, "refresh", message("refresh.failed", why=error.messages[0]))
-    if isinstance(error, errors.DiskFull):
-        alerts.tell(session.settings, "disk", error.full_message)
-    if isinstance(error, CanariesLost) and (count := len(holds.holds(session.data))):
-        alerts.tell(session.settings, "holds", message("hold.standing", count=count))
-
-
-def _end(session: Session, night: Night, stages: _Stages) -> Night:
+def _keep_report(session: Session, night: Night, stages: _Stages) -> Night:
     if night.outcome == KEPT_BACK:
         compared = canary_gate.last(session.data)
-        night = replace(night, canaries=len(compared.after), moved=nights.lines_of(compared))
-    earlier = nights.last_served(session.data)
-    since = earlier.started if earlier else ""
+        night = replace(night, canaries=len(compared.after), moved=nights.canary_lines(compared))
+    since = next((one.started for one in nights.nights(session.data) if one.outcome in (SERVED, UNCHANGED)), "")
     withdrawn = [one for one in in_force(session.data).newest().values() if one.withdrawn and one.time >= since]
     night = replace(
         night,
@@ -319,7 +287,7 @@ def _end(session: Session, night: Night, stages: _Stages) -> Night:
 
 
 def _bytes_of(data: Path) -> int:
-    """What ``data`` takes of the disk; generations share files, each of which counts once."""
+    """Return the disk use of ``data``; files shared by generations count once."""
     sizes: dict[int, int] = {}
     for path in data.rglob("*"):
         with suppress(OSError):  # removed meanwhile
@@ -329,5 +297,5 @@ def _bytes_of(data: Path) -> int:
 
 
 def folders(session: Session) -> Mapping[str, tuple[str, ...]]:
-    """What is watched, by collection."""
+    """Return the watched folders, by collection."""
     return {name: tuple(map(str, intake.paths)) for name, intake in intakes_of(session)[0].items()}

@@ -1,4 +1,4 @@
-"""How the system answers, week by week, from the audit log: answers, abstentions and badges, by workflow."""
+"""Answers, abstentions and badges week by week, by workflow, from the audit log."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from localmed.site.session import Session
 
 SHOWN = 26  # weeks: half a year
-STATEMENTS, BADGE = " statements", ", badge "  # what the subject of an answer's entry holds
+STATEMENTS, BADGE = " statements", ", badge "  # parts of the subject of an answer's entry
 
 
 @dataclass(frozen=True, slots=True)
 class Week:
-    """Runs of a workflow in an ISO week ("2026-W47"), by how they ended."""
+    """Runs of a workflow in an ISO week ("2026-W47"), by outcome."""
 
     week: str
     workflow: str
@@ -31,7 +31,7 @@ class Week:
     badges: tuple[tuple[str, int], ...]
 
     def share(self, outcome: str) -> float:
-        """The share of runs that ended so."""
+        """Return the share of runs with ``outcome``."""
         return dict(self.outcomes).get(outcome, 0) / self.runs
 
 
@@ -41,15 +41,20 @@ _LOCK = Lock()
 
 
 def weeks(session: Session) -> list[Week]:
-    """The newest weeks first; raise ``UsageError`` for who is no safety officer."""
+    """Return the newest weeks first; for safety officers, else ``UsageError``."""
     session.require(Right.SAFETY)
     with _LOCK, Audit(session.data) as log:
         counts = _counts(session.data, log)
-        return _listed(counts)
+        newest = sorted({week for week, _ in counts}, reverse=True)[:SHOWN]
+        return [
+            Week(week, workflow, outcomes.total(), tuple(sorted(outcomes.items())), tuple(sorted(badges.items())))
+            for (week, workflow), (outcomes, badges) in sorted(counts.items(), reverse=True)
+            if week in newest
+        ]
 
 
 def _counts(data: Path, log: Audit) -> _Counts:
-    """The counts of all entries; of those that were counted before only the sum is looked at."""
+    """Return the counts of all entries; only entries since the last call are read."""
     newest, (counted, counts) = log.head(), _COUNTED.get(data, (START, {}))
     if counted != START and log.row_at(counted.number) != counted:  # another log
         counted, counts = START, {}
@@ -65,12 +70,3 @@ def _counts(data: Path, log: Audit) -> _Counts:
     if newest:
         _COUNTED[data] = newest, counts
     return counts
-
-
-def _listed(counts: _Counts) -> list[Week]:
-    newest = sorted({week for week, _ in counts}, reverse=True)[:SHOWN]
-    return [
-        Week(week, workflow, outcomes.total(), tuple(sorted(outcomes.items())), tuple(sorted(badges.items())))
-        for (week, workflow), (outcomes, badges) in sorted(counts.items(), reverse=True)
-        if week in newest
-    ]

@@ -1,7 +1,7 @@
-"""Feedback: what a reader says of an answer. Reports outlive the history: ``web.report_days``; with 0 none is taken.
+"""Feedback: readers' reports on answers. They outlive the history, for ``web.report_days``; 0 disables reports.
 
-A report holds the question, the answer and what was written, sealed; whoever reports is told so. One a reader and
-answer: a second one takes the place of the first.
+A report contains the question, the answer and the comment, sealed; the form says so. A second report by the same reader
+on an answer replaces the first.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
     from localmed.site.session import Session
 
-LONGEST = 4_000  # characters of what is written
+LONGEST = 4_000  # characters of a comment
 
 
 class Opinion(StrEnum):
-    """What somebody thinks of an answer. ``BAD`` is what the form had before it asked what is wrong."""
+    """A reader's opinion of an answer. ``BAD`` is from a form of an older version."""
 
     GOOD = "good"
     WRONG = "wrong"
@@ -39,9 +39,9 @@ class Opinion(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What ``user`` said of an answer; ``seen_by`` is the safety officer who has seen it first, "" of a new one.
+    """A report by ``user``; ``seen_by`` is the first safety officer who saw it, "" for a new one.
 
-    ``asked_text`` is "" for an order and a question with a record: the answer has it, no list.
+    ``asked_text`` is "" for an order or a question with a record, which no list shows.
     """
 
     answer_id: str
@@ -55,7 +55,7 @@ class Report:
 
 
 def report(session: Session, kept: Kept, opinion: Opinion, comment: str) -> None:
-    """Report an answer of one's own, for safety officers; raise ``UsageError`` where the site takes no reports."""
+    """Report one's own answer to the safety officers; raise ``UsageError`` if reports are disabled."""
     if not session.settings.web.report_days:
         raise UsageError("feedback.none_taken")
     values = {"comment": comment[:LONGEST], "asked": kept.asked_text, "answer": answer_json(kept.answer)}
@@ -71,13 +71,13 @@ def report(session: Session, kept: Kept, opinion: Opinion, comment: str) -> None
 
 
 def reports(session: Session) -> list[Report]:
-    """All reports: new ones first, of these what could harm; raise ``UsageError`` for who is no safety officer."""
+    """Return all reports, new ones first, among these possible harm first; for safety officers, else ``UsageError``."""
     session.require(Right.SAFETY)
     return sorted(_reports(session), key=lambda one: (bool(one.seen_by), not one.seen_by and one.opinion != "harm"))
 
 
 def new_reports(session: Session) -> dict[str, int]:
-    """How many reports nobody has seen, by what they say; raise ``UsageError`` for who is no safety officer."""
+    """Count unseen reports by opinion; for safety officers, else ``UsageError``."""
     session.require(Right.SAFETY)
     with rows(session.data) as state:
         _forget_old(state, session.settings.web.report_days)
@@ -85,7 +85,7 @@ def new_reports(session: Session) -> dict[str, int]:
 
 
 def marked_bad(session: Session) -> list[Report]:
-    """The reports of answers that did not help, for librarians; raise ``UsageError`` for who is none."""
+    """Return the reports of unhelpful answers; for librarians, else ``UsageError``."""
     session.require(Right.LIBRARY)
     return [one for one in _reports(session) if one.opinion is not Opinion.GOOD]
 
@@ -94,11 +94,17 @@ def _reports(session: Session) -> list[Report]:
     with rows(session.data) as state:
         _forget_old(state, session.settings.web.report_days)
         query = "SELECT answer, user, time, verdict, seen_by, seen, sealed FROM feedback ORDER BY time DESC"
-        return [_report(session, *row) for row in state.execute(query).fetchall()]
+        found = state.execute(query).fetchall()
+    made = []
+    for answer, user, moment, opinion, seen_by, seen, sealed in found:
+        values = json.loads(unseal(session.data, sealed, "feedback", answer, user))
+        asked_text = "" if of_patient(answer_of(values["answer"], authentic=True)) else values["asked"]
+        made.append(Report(answer, user, moment, Opinion(opinion), values["comment"], asked_text, seen_by, seen))
+    return made
 
 
 def see(session: Session, answer_id: str, user: str) -> None:
-    """Note that the session's user has seen a report; raise ``UnknownName`` for one that is not there, or not new."""
+    """Record that the session's user has seen a report; raise ``UnknownName`` if it does not exist or was seen."""
     with session.change("safety seen", answer_id), rows(session.data) as state:
         query = "UPDATE feedback SET seen_by = ?, seen = ? WHERE answer = ? AND user = ? AND seen_by = ''"
         if not state.execute(query, (session.caller.user, time.time(), answer_id, user)).rowcount:
@@ -106,7 +112,7 @@ def see(session: Session, answer_id: str, user: str) -> None:
 
 
 def delete(session: Session, answer_id: str, user: str) -> None:
-    """Delete a report; raise ``UnknownName`` for one that is not there. The audit log says that there was one."""
+    """Delete a report, which the audit log records; raise ``UnknownName`` if it does not exist."""
     with session.change("safety report", answer_id) as change, rows(session.data) as state:
         query = "DELETE FROM feedback WHERE answer = ? AND user = ?"
         if not state.execute(query, (answer_id, user)).rowcount:
@@ -116,11 +122,3 @@ def delete(session: Session, answer_id: str, user: str) -> None:
 
 def _forget_old(state: sqlite3.Connection, days: int) -> None:
     state.execute("DELETE FROM feedback WHERE time < ?", (time.time() - DAY * days,))
-
-
-def _report(
-    session: Session, answer: str, user: str, moment: float, opinion: str, seen_by: str, seen: float, sealed: bytes
-) -> Report:
-    values = json.loads(unseal(session.data, sealed, "feedback", answer, user))
-    asked_text = "" if of_patient(answer_of(values["answer"], authentic=True)) else values["asked"]
-    return Report(answer, user, moment, Opinion(opinion), values["comment"], asked_text, seen_by, seen)

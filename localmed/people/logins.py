@@ -1,7 +1,7 @@
 """Logins in ``site.sqlite``: who is signed in where. The browser has a random token, the file only its sha256.
 
-A login ends when it was idle too long, when it is too old, when its user signs out, and when the account changes. Each
-has a second secret (``form``) that every form carries back: another site's page cannot know it (CSRF).
+A login ends after idle time, at its maximum age, at sign-out, and when the account changes. Each has a second secret
+(``form``) that every form sends back: another site's page cannot know it (CSRF).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from localmed.people.noted_accounts import require_noted
 from localmed.people.sealing import hash_of
 
 TOKEN_BYTES = 32
-NOTED = 30.0  # seconds between two notes that a login is in use: not a write for every image
+NOTED = 30.0  # seconds between two records of use, so that not every image causes a write
 
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """One browser of one user. ``id`` names it without being the token; ``form`` is what its forms carry.
+    """One browser of one user. ``id`` identifies it without being the token; ``form`` is the secret of its forms.
 
-    ``temporary``: somebody else chose the password, which must be changed before anything else.
+    ``temporary``: somebody else chose the password, which must be changed first.
     """
 
     id: str
@@ -50,9 +50,9 @@ def begin(data: Path, account: Account) -> str:
 
 
 def current(data: Path, token: str, settings: WebSettings, used: bool = True) -> Login | None:
-    """The login of ``token`` if it still holds, noted as in use now where somebody ``used`` it.
+    """Return the login of ``token`` if it is valid; record its use unless ``used`` is false.
 
-    What a page asks by itself (does the answer still hold, how far is the job) is no use.
+    A page's own background requests do not count as use.
     """
     now, name = time.time(), hash_of(token)
     require_noted(data)
@@ -61,7 +61,7 @@ def current(data: Path, token: str, settings: WebSettings, used: bool = True) ->
         user, created, seen, form = row or ("", 0.0, 0.0, "")
         if now - seen > 60 * settings.idle_minutes or now - created > 3600 * settings.login_hours:
             return None
-        account = accounts.of_login(state, user)
+        account = accounts.find_enabled(state, user)
         marked = state.execute("SELECT temporary FROM accounts WHERE user = ?", (user,)).fetchone()
     if used and now - seen > min(NOTED, 6 * settings.idle_minutes):  # a tenth of the idle time
         threading.Thread(target=_note, args=(data, name, now), name="login", daemon=True).start()
@@ -69,20 +69,20 @@ def current(data: Path, token: str, settings: WebSettings, used: bool = True) ->
 
 
 def _note(data: Path, name: str, now: float) -> None:
-    """The login is in use; in a thread, since a page would wait for the disk, for 0.1 s on a busy machine."""
+    """Record the use, in a thread: the page would wait for the disk, 0.1 s on a busy machine."""
     with suppress(LocalmedError, OSError), rows(data) as state:
         state.execute("UPDATE logins SET seen = ? WHERE token = ?", (now, name))
 
 
 def end(data: Path, login: Login, days: int) -> None:
-    """Sign out; of a site that keeps answers for no ``days`` those of the login go."""
+    """Sign out; with 0 ``days`` of history delete the login's answers."""
     with rows(data) as state:
         state.execute("DELETE FROM logins WHERE token = ?", (login.id,))
         history.end_login(state, days)
 
 
 def end_idle(data: Path, settings: WebSettings) -> None:
-    """Drop the logins that nobody ended, and what was kept for their length."""
+    """Delete expired logins and the answers kept for their length."""
     now = time.time()
     idle, old = now - 60 * settings.idle_minutes, now - 3600 * settings.login_hours
     with rows(data) as state:

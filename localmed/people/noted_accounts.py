@@ -1,9 +1,9 @@
-"""What the journal knows of the accounts in ``site.sqlite``: a role that no session gave is damage.
+"""The journal's record of the accounts in ``site.sqlite``: a role that no session gave is damage.
 
-Checksums of the rows (``state_migrations.py``) tell what a disk has altered, not what somebody has who makes them anew.
-So every change of a role, a group, a password or of who an account is of is one transaction with a row of the journal
-that holds a digest of all accounts: half of it is of their rights, half of their passwords, so that a repair knows
-which of the two were altered. Logins and tokens are not noted: they end, and have the rights of their account.
+Row checksums (``state_migrations.py``) reveal disk errors, but not somebody who recomputes them. Therefore every change
+of role, group, password or identity is one transaction with a journal row that has a digest of all accounts: half of it
+covers rights, half passwords, so that a repair knows which were altered. Logins and tokens are not recorded: they
+expire, and have their account's rights.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from localmed.domain.accounts import Account, SessionRole
 from localmed.domain.accounts import rights_of as rights_text
 from localmed.domain.errors import AccountsAltered, LocalmedError
 from localmed.library.in_force import Changing, in_force
-from localmed.library.journal import ACCOUNTS, HALF, Entry, accounts_digest
-from localmed.library.migrations import migrate, sums
+from localmed.library.journal import ACCOUNTS, Entry, accounts_digest
+from localmed.library.migrations import add_checksums, migrate
 from localmed.library.state import FILE, Remembered, selected
 from localmed.library.state_migrations import STATE
 
 if TYPE_CHECKING:
     from localmed.site.session import Session
 
-LOOKS = 5  # at both: a change may be made between the two
+LOOKS = 5  # attempts: a change may be made between reading the accounts and the journal
 
 
 def require_noted(data: Path) -> None:
-    """Raise ``Damaged`` for accounts that are not what the journal knows."""
+    """Raise ``Damaged`` if the accounts differ from the journal's record."""
     _remembered(data)
 
 
@@ -47,12 +47,12 @@ _remembered = Remembered(_compare)  # every request of the window asks
 
 
 def stored_digest(data: Path) -> str:
-    """The digest of the accounts as they stand there."""
+    """Return the digest of the stored accounts."""
     return accounts_digest(selected(data, ACCOUNTS))
 
 
 def note(change: Changing, entry: Entry) -> None:
-    """Add ``entry`` (its subject is the user) to the journal, with the accounts as the change has left them."""
+    """Add ``entry`` (its subject is the user) to the journal, with the digest of the accounts after the change."""
     user = entry.subject
     query = "SELECT role, groups, disabled FROM accounts WHERE user = ?"
     row = change.state.execute(query, (user,)).fetchone()
@@ -62,10 +62,10 @@ def note(change: Changing, entry: Entry) -> None:
 
 
 @contextmanager
-def noted(session: Session, action: str, user: str, outcome: str) -> Iterator[sqlite3.Connection]:
-    """A change of ``user``'s account by ``session``, in one transaction with its row of the journal.
+def changing_account(session: Session, action: str, user: str, outcome: str) -> Iterator[sqlite3.Connection]:
+    """Change ``user``'s account in one transaction with its journal row.
 
-    Raise ``Damaged`` where the accounts are not as noted: what was altered must not pass for what was stored.
+    Raise ``Damaged`` if the accounts differ from the journal's record, which must not be overwritten.
     """
     require_noted(session.data)
     with session.changing(action, user, outcome) as (change, entry):
@@ -74,12 +74,12 @@ def noted(session: Session, action: str, user: str, outcome: str) -> Iterator[sq
 
 
 def rights_of(account: Account) -> str:
-    """What an account may do, as the journal says it of its change."""
+    """Return the rights of an account as text for the journal."""
     return rights_text(account.role, account.groups, account.disabled)
 
 
-def rights_read(user: str, text: str) -> Account | None:
-    """The account of which ``rights_of`` says ``text``; None where it says something else."""
+def parse_rights(user: str, text: str) -> Account | None:
+    """Return the account with the rights in ``text`` (from ``rights_of``), ``None`` if malformed."""
     role, _, listed = text.partition(": ")
     name, _, disabled = role.partition(" ")
     if name not in set(SessionRole):
@@ -87,8 +87,8 @@ def rights_read(user: str, text: str) -> Account | None:
     return Account(user, SessionRole(name), tuple(listed.split()), disabled=bool(disabled))
 
 
-def readable(data: Path) -> list[Account]:
-    """What the file says of everybody, though it may have been altered; nothing where it cannot be read."""
+def read_unchecked(data: Path) -> list[Account]:
+    """Return all accounts without checking them; empty if the file cannot be read."""
     with suppress(LocalmedError):
         return [
             _as_it_stands(*row)
@@ -105,21 +105,13 @@ def _as_it_stands(user: str, role: str, groups: str, disabled: int) -> Account:
     return Account(user, name, listed, disabled=bool(disabled))
 
 
-def passwords_as_noted(data: Path, noted_digest: str) -> bool:
-    """Whether the passwords, if not the rights, are what the journal knows."""
-    return bool(noted_digest) and stored_digest(data)[HALF:] == noted_digest[HALF:]
-
-
 def restore(state: sqlite3.Connection, listed: Iterable[Account], passwords: bool) -> None:
-    """Give the accounts ``listed`` these rights, whatever stands there now; without ``passwords`` nobody has one.
-
-    Nobody stays signed in.
-    """
+    """Set these rights of the accounts ``listed``; without ``passwords`` remove all passwords. All logins end."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
-        sums(fresh)
+        add_checksums(fresh)
         migrate(fresh, STATE, FILE)
         made = fresh.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'accounts'")
-        for name, sql in made:  # which compare and make the checksums: somebody may have taken them out
+        for name, sql in made:  # checksum triggers, which somebody may have removed
             state.execute(f"DROP TRIGGER IF EXISTS {name}")
             state.execute(sql)
     state.execute("UPDATE accounts SET sum = checksum(user, role, groups, source, password, disabled, subject)")

@@ -1,11 +1,10 @@
-"""Single sign-on by OpenID Connect: the code flow with PKCE, and everything that its reply must prove.
+"""Single sign-on by OpenID Connect: the code flow with PKCE, and the checks of its reply.
 
-Only the server of the issuer is called: its description must name itself, and the addresses in it that we call must lie
-on that server; no redirection and no proxy is followed. A sign-on that was begun is kept in ``site.sqlite`` (state and
-browser as hashes) and is used once, in the browser that began it, within ten minutes. The token is taken from the
-provider itself over TLS, and must be signed by one of its keys with an algorithm that needs a private key, for us, now,
-with our nonce: ``none``, a shared-secret algorithm with the public key, another audience or issuer, an old token are
-refused.
+Only the issuer's server is called: its description must name itself, and the addresses in it must be on that server; no
+redirection and no proxy is followed. A sign-on is stored in ``site.sqlite`` (state and browser as hashes) and usable
+once, in the browser that began it, within ten minutes. The token is fetched from the provider over TLS. It must be
+signed by one of the provider's keys with an algorithm that needs a private key, for us, now, with our nonce: ``none``,
+a shared-secret algorithm with the public key, another audience or issuer, and an old token are refused.
 """
 
 from __future__ import annotations
@@ -29,11 +28,12 @@ from urllib.parse import quote_plus, urlencode, urlsplit
 from localmed.config import OidcSettings
 from localmed.domain.errors import BadSettings, Unreachable, UsageError
 from localmed.library.state import rows
-from localmed.people.directory import MOST_GROUPS, Person, local, secret_of
+from localmed.people.directory import MOST_GROUPS, Person, is_loopback, read_secret
 from localmed.people.sealing import hash_of
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA")
 KEY_TYPES = ("RSA", "EC", "OKP")  # with a private half
+PRIVATE = ("d", "p", "q", "dp", "dq", "qi", "oth", "k")  # parts of it
 REPLY_BYTES = 2**20  # of one reply: a description, keys or tokens have some kilobytes
 SECONDS_TO_SIGN_IN = 600.0  # from leaving to coming back
 MOST_BEGUN = 2_000  # sign-ons under way; the oldest give way
@@ -43,7 +43,7 @@ TOKEN_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """Where the browser is led, and the secret that it keeps meanwhile."""
+    """The address to send the browser to, and the secret that the browser keeps meanwhile."""
 
     address: str
     browser: str
@@ -51,8 +51,6 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """What is known of a sign-on that was begun."""
-
     nonce: str
     verifier: str
     callback: str
@@ -60,7 +58,7 @@ class _Waiting:
 
 
 def begin(data: Path, callback: str, path: str, settings: OidcSettings) -> Begun:
-    """Begin a sign-on that comes back to ``callback`` and then leads to ``path``."""
+    """Begin a sign-on that returns to ``callback`` and then leads to ``path``."""
     state, browser, nonce, verifier = (secrets.token_urlsafe(TOKEN_BYTES) for _ in range(4))
     provider = _description(settings)
     with rows(data) as database:
@@ -86,26 +84,26 @@ def begin(data: Path, callback: str, path: str, settings: OidcSettings) -> Begun
 
 
 def finish(data: Path, browser: str, reply: Mapping[str, str], settings: OidcSettings) -> tuple[Person, str]:
-    """Who came back with ``reply``, and where they wanted to go; raise ``UsageError`` for whoever proves nothing."""
-    begun = _taken(data, reply.get("state", ""), browser)
+    """Return the person in ``reply`` and the path they wanted; raise ``UsageError`` if anything is not proved."""
+    begun = _take_waiting(data, reply.get("state", ""), browser)
     if reply.get("iss", settings.issuer) != settings.issuer or len(reply.get("code", "")) > LONGEST_CODE:
         raise UsageError("sign_on.not_proved", claim="iss")
     if not reply.get("code"):
         raise UsageError("sign_on.turned_away")
     provider = _description(settings)
-    token = _exchanged(provider, reply["code"], begun, settings)
-    return _person(_claims(token, provider, begun.nonce, settings), settings), begun.path
+    token = _exchange_code(provider, reply["code"], begun, settings)
+    return _person(_check_token(token, provider, begun.nonce, settings), settings), begun.path
 
 
 def reachable(settings: OidcSettings) -> bool:
-    """Whether the provider answers with a description of itself."""
+    """Whether the provider answers with its description."""
     with suppress(Unreachable):
         return bool(_description(settings))
     return False
 
 
-def _taken(data: Path, state: str, browser: str) -> _Waiting:
-    """The sign-on that ``state`` names, which is over now; raise ``UsageError`` for another browser's and old ones."""
+def _take_waiting(data: Path, state: str, browser: str) -> _Waiting:
+    """Return and delete the sign-on of ``state``; raise ``UsageError`` for another browser's or an old one."""
     with rows(data) as database:
         row = database.execute(
             "DELETE FROM sign_ons WHERE state = ? RETURNING browser, begun, nonce, verifier, callback, path",
@@ -116,22 +114,20 @@ def _taken(data: Path, state: str, browser: str) -> _Waiting:
     return _Waiting(*row[2:])
 
 
-# --- what the token proves --------------------------------------------------------------------------------------------
-
-
-def _claims(token: str, provider: Mapping[str, Any], nonce: str, settings: OidcSettings) -> dict[str, Any]:
-    """The claims of the token, all of which were checked."""
+def _check_token(token: str, provider: Mapping[str, Any], nonce: str, settings: OidcSettings) -> dict[str, Any]:
+    """Return the claims of the token after checking all of them."""
     from joserfc import jwt
     from joserfc.errors import JoseError
     from joserfc.jwk import KeySet
     from joserfc.jws import JWSRegistry
 
     keys = [
-        key for key in _json(provider["jwks_uri"], settings).get("keys", ())
+        key for key in _get_json(provider["jwks_uri"], settings).get("keys", ())
         if isinstance(key, dict) and key.get("kty") in KEY_TYPES and key.get("use", "sig") == "sig"
     ]  # fmt: skip
     try:
-        key_set = KeySet.import_key_set({"keys": [_public(key) for key in keys]})
+        public = [{name: value for name, value in key.items() if name not in PRIVATE} for key in keys]
+        key_set = KeySet.import_key_set({"keys": public})
         claims = jwt.decode(token, key_set, list(ALGORITHMS), JWSRegistry(algorithms=list(ALGORITHMS))).claims
         jwt.JWTClaimsRegistry(
             leeway=round(settings.leeway_seconds),
@@ -150,11 +146,6 @@ def _claims(token: str, provider: Mapping[str, Any], nonce: str, settings: OidcS
     return claims
 
 
-def _public(key: Mapping[str, Any]) -> dict[str, Any]:
-    """The public half of a key, whatever the provider sent."""
-    return {name: value for name, value in key.items() if name not in ("d", "p", "q", "dp", "dq", "qi", "oth", "k")}
-
-
 def _person(claims: Mapping[str, Any], settings: OidcSettings) -> Person:
     user, groups = claims.get(settings.user_claim), claims.get(settings.groups_claim, [])
     if not isinstance(user, str) or not user.strip():
@@ -165,12 +156,9 @@ def _person(claims: Mapping[str, Any], settings: OidcSettings) -> Person:
     return Person(user, frozenset(named), hash_of(f"{settings.issuer}\0{claims['sub']}"))
 
 
-# --- the provider -----------------------------------------------------------------------------------------------------
-
-
 def _description(settings: OidcSettings) -> dict[str, Any]:
-    """What the provider says of itself, its addresses on its own server."""
-    described = _json(f"{settings.issuer.rstrip('/')}/.well-known/openid-configuration", settings)
+    """Return the provider's description of itself, with all addresses on its own server."""
+    described = _get_json(f"{settings.issuer.rstrip('/')}/.well-known/openid-configuration", settings)
     places = [described.get(name) for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")]
     if described.get("issuer") != settings.issuer or not all(
         isinstance(place, str) and _server(place) == _server(settings.issuer) for place in places
@@ -179,8 +167,8 @@ def _description(settings: OidcSettings) -> dict[str, Any]:
     return described
 
 
-def _exchanged(provider: Mapping[str, Any], code: str, begun: _Waiting, settings: OidcSettings) -> str:
-    """The token for ``code``; raise ``UsageError`` where the provider does not know it (any more)."""
+def _exchange_code(provider: Mapping[str, Any], code: str, begun: _Waiting, settings: OidcSettings) -> str:
+    """Return the token for ``code``; raise ``UsageError`` if the provider does not accept it."""
     values = {
         "grant_type": "authorization_code",
         "code": code,
@@ -189,27 +177,26 @@ def _exchanged(provider: Mapping[str, Any], code: str, begun: _Waiting, settings
         "code_verifier": begun.verifier,
     }
     headers = {"content-type": "application/x-www-form-urlencoded"}
-    if secret := secret_of(settings.secret_file):
+    if secret := read_secret(settings.secret_file):
         known = f"{quote_plus(settings.client_id)}:{quote_plus(secret)}"
         headers["authorization"] = f"Basic {base64.b64encode(known.encode()).decode()}"
-    status, reply = _called(provider["token_endpoint"], settings, urlencode(values).encode(), headers)
+    status, reply = _call(provider["token_endpoint"], settings, urlencode(values).encode(), headers)
     token = reply.get("id_token")
     if status != http.HTTPStatus.OK or not isinstance(token, str):
         raise UsageError("sign_on.not_proved", claim="code")
     return token
 
 
-def _json(address: str, settings: OidcSettings) -> dict[str, Any]:
-    status, reply = _called(address, settings)
+def _get_json(address: str, settings: OidcSettings) -> dict[str, Any]:
+    status, reply = _call(address, settings)
     if status != http.HTTPStatus.OK:
         raise Unreachable("sign_on.unreachable", kind=str(status))
     return reply
 
 
-def _called(
+def _call(
     address: str, settings: OidcSettings, body: bytes | None = None, headers: Mapping[str, str] | None = None
 ) -> tuple[int, dict[str, Any]]:
-    """Status and JSON of one request to the issuer's server."""
     scheme, host, port = server = _server(address)
     if server != _server(settings.issuer):
         raise Unreachable("sign_on.other_server")
@@ -217,7 +204,13 @@ def _called(
     target = parts.path or "/"
     target += f"?{parts.query}" if parts.query else ""
     try:
-        with closing(_connection(scheme, host, port, settings)) as line:
+        connection: http.client.HTTPConnection
+        if scheme == "http":
+            connection = http.client.HTTPConnection(host, port, timeout=settings.seconds)
+        else:
+            tls = _tls(settings.ca)
+            connection = http.client.HTTPSConnection(host, port, timeout=settings.seconds, context=tls)
+        with closing(connection) as line:
             method = "GET" if body is None else "POST"
             line.request(method, target, body, {"accept": "application/json", **(headers or {})})
             reply = line.getresponse()
@@ -230,29 +223,23 @@ def _called(
     return reply.status, values
 
 
-def _connection(scheme: str, host: str, port: int, settings: OidcSettings) -> http.client.HTTPConnection:
-    if scheme == "http":
-        return http.client.HTTPConnection(host, port, timeout=settings.seconds)
-    return http.client.HTTPSConnection(host, port, timeout=settings.seconds, context=_tls(settings.ca))
-
-
 @cache
 def _tls(ca: str) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=ca or None)
 
 
 def _server(address: str) -> tuple[str, str, int]:
-    """Scheme, host and port of an address; raise ``BadSettings`` for one that would be called without TLS."""
+    """Return scheme, host and port of an address; raise ``BadSettings`` for a remote one without TLS."""
     parts = urlsplit(address)
     with suppress(ValueError):
         port = parts.port or {"https": 443, "http": 80}.get(parts.scheme, 0)
-        if parts.hostname and (parts.scheme == "https" or (parts.scheme == "http" and local(parts.hostname))):
+        if parts.hostname and (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname))):
             return parts.scheme, parts.hostname, port
     raise BadSettings("sign_on.server", server=address[:200])
 
 
-def checked(settings: OidcSettings) -> None:
-    """Raise ``BadSettings`` for an issuer that cannot be called, or no client."""
+def check_settings(settings: OidcSettings) -> None:
+    """Raise ``BadSettings`` for an issuer that cannot be called, or without a client."""
     _server(settings.issuer)
     if not settings.client_id or "openid" not in settings.scopes:
         raise BadSettings("sign_on.client")

@@ -1,10 +1,9 @@
-"""Sealing what people asked and wrote before it is stored: AES-256-GCM under a key of the site's own.
+"""Sealing of questions and comments before they are stored: AES-256-GCM under the site's own key.
 
-The key is ``<data>/history.key``, readable by its owner only. It protects copies of ``site.sqlite`` that leave
-without it (a backup, a disk image of the file alone, a look into the database) and rows that somebody moves to another
-user: what a row is and whose it is are sealed with it. It does not protect from an account that may read the whole
-data folder, which can read the key too; for that the disk is encrypted. Without the key what was sealed cannot be read
-any more.
+The key is ``<data>/history.key``, readable by its owner only. It protects copies of ``site.sqlite`` without the key (a
+disk image of the file, a look into the database), and against moving rows between users: kind, id and owner of a row
+are authenticated. It does not protect against an account that can read the whole data folder; disk encryption does.
+Without the key sealed data is lost.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ KEY_BYTES, NONCE_BYTES = 32, 12  # AES-256; the nonce that GCM is made for
 
 
 def seal(data: Path, content: bytes, *identity: str) -> bytes:
-    """``content`` sealed, to be opened with the same ``identity`` (what it is, its id, whose it is) alone."""
+    """Seal ``content``, to be opened only with the same ``identity`` (kind, id, owner)."""
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     nonce = secrets.token_bytes(NONCE_BYTES)
@@ -31,7 +30,7 @@ def seal(data: Path, content: bytes, *identity: str) -> bytes:
 
 
 def unseal(data: Path, sealed: bytes, *identity: str) -> bytes:
-    """What ``seal`` was given; raise ``Damaged`` where key, content or identity are others."""
+    """Open sealed content; raise ``Damaged`` if key, content or identity differ."""
     from cryptography.exceptions import InvalidTag
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -42,7 +41,7 @@ def unseal(data: Path, sealed: bytes, *identity: str) -> bytes:
 
 
 def hash_of(text: str) -> str:
-    """The sha256 by which a secret, or what may be one, is known here without being kept."""
+    """Return the sha256 that is stored in place of a secret."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
@@ -51,7 +50,7 @@ def _bound(identity: tuple[str, ...]) -> bytes:
 
 
 def _key(data: Path) -> bytes:
-    """The key, made where there is none: of two processes that make it at once one is first, the other reads its."""
+    """Return the key, created if missing; safe for two processes at once."""
     path = data / KEY
     if not path.exists():
         fresh = path.with_name(f"{KEY}.{os.getpid()}.{secrets.token_hex(4)}")
@@ -70,7 +69,7 @@ def _key(data: Path) -> bytes:
 
 
 def _stored_key(data: Path) -> bytes:
-    """The key; raise ``Damaged`` or ``OSError`` where there is none."""
+    """Return the key; raise ``Damaged`` or ``OSError`` if there is none."""
     path = data / KEY
     key = files.own_bytes(path)
     if len(key) != KEY_BYTES:

@@ -1,13 +1,13 @@
-"""Signing in by password or by the hospital's single sign-on, and what becomes of it here: an account with its rights.
+"""Signing in by password or by the hospital's single sign-on, and the account and rights that result.
 
-Without a directory and a provider (the default) local passwords alone count and nothing is dialled. With a directory,
-a local account is still asked for its own password, everybody else the directory for theirs. What somebody may do is
-mapped from the groups that directory or provider names, one line each: ``GROUP -> ROLE [groups of readers]``. The first
-line that fits gives the role, all that fit the groups of collections; whoever no line fits may not sign in. The account
-is written anew at each sign-in: a right that the hospital took away is gone then, and with it the logins of before.
+Without a directory and a provider (the default) only local passwords count and nothing is contacted. With a directory,
+local accounts have their own passwords, and the directory checks all others. Rights are mapped from the groups that
+directory or provider names, one line each: ``GROUP -> ROLE [groups of readers]``. The first matching line gives the
+role, all matching lines the groups of collections; without a matching line sign-in is refused. The account is updated
+at each sign-in: rights that the hospital removed are lost then, and earlier logins end.
 
-``web.break_glass`` names local accounts for when directory and provider are down: they sign in only then, the audit log
-says so, and a banner does while they are signed in.
+``web.break_glass`` names local accounts for emergencies. They can sign in only while directory and provider are down;
+the audit log records it, and a banner shows while they are signed in.
 """
 
 from __future__ import annotations
@@ -42,63 +42,74 @@ SIGN_ON = "account sign-on"  # in the audit log
 
 
 class Source(StrEnum):
-    """Who checks that an account's user is who they say."""
+    """Who authenticates an account's user."""
 
     LOCAL = "local"
     DIRECTORY = "directory"
     PROVIDER = "provider"
 
 
-def checked(settings: WebSettings) -> None:
-    """Raise ``BadSettings`` for a directory or provider that cannot work as it is set."""
+def check_settings(settings: WebSettings) -> None:
+    """Raise ``BadSettings`` for an unusable directory or provider."""
     for one in (settings.ldap, settings.oidc):
-        mapped(frozenset(), one.roles)
+        map_groups(frozenset(), one.roles)
     if settings.ldap.server:
         directory.address(settings.ldap)
     if settings.oidc.issuer:
-        oidc.checked(settings.oidc)
+        oidc.check_settings(settings.oidc)
 
 
 def by_password(data: Path, user: str, password: str, settings: WebSettings, address: str = "") -> tuple[Account, bool]:
-    """The account of ``user`` if ``password`` is theirs, and whether it broke the glass; raise ``UsageError``.
+    """Return the account of ``user`` if ``password`` is right, and whether it is an emergency account; raise
+    ``UsageError``.
 
-    An account of a directory is not stored yet (``store``). Raise ``Unreachable`` where the directory does not answer,
-    ``Busy`` where too many wrong passwords came from the computer ``address``.
+    A directory's account is not stored yet (``store``). Raise ``Unreachable`` if the directory does not answer,
+    ``Busy`` after too many wrong passwords from the computer ``address``.
     """
-    if not settings.ldap.server or _is_local(data, user):
+    with rows(data) as state:
+        query = "SELECT 1 FROM accounts WHERE user = ? AND source = ?"
+        is_local = state.execute(query, (accounts.normalise_name(user), Source.LOCAL)).fetchone() is not None
+    if is_local or not settings.ldap.server:
         account = accounts.sign_in(data, user, password, settings, address)
-        return account, _breaks_glass(account, settings)
-    person = _person(data, user, password, settings, address)
+        is_emergency = account.user in emergency_accounts(settings)
+        if is_emergency and reachable(settings):
+            raise UsageError("account.glass_whole")
+        return account, is_emergency
+    person = _ask_directory(data, user, password, settings, address)
     return account_of(person, settings.ldap.roles, Source.DIRECTORY), False
 
 
-def _person(data: Path, user: str, password: str, settings: WebSettings, address: str) -> Person:
-    """Whom the directory knows by this password; a try counts here too, before the directory locks the account."""
-    tries = Tries(address, accounts.spelt(user)[: accounts.LONGEST_NAME])
+def _ask_directory(data: Path, user: str, password: str, settings: WebSettings, address: str) -> Person:
+    """Return the directory's person; the try is counted here too, before the directory locks the account."""
+    tries = Tries(address, accounts.normalise_name(user)[: accounts.LONGEST_NAME])
     with rows(data) as state:
         tries.begin(state, settings)
     try:
         person = directory.person(user, password, settings.ldap)
-    except Unreachable:  # nobody judged it
+    except Unreachable:  # the password was not judged
         with rows(data) as state:
-            tries.unjudged(state)
+            tries.discard(state)
         raise
     with rows(data) as state:
-        tries.right(state)
+        tries.clear(state)
     return person
 
 
 def account_of(person: Person, lines: Sequence[str], source: Source) -> Account:
-    """The account of somebody whom ``source`` has recognised; raise ``UsageError`` where no line of the map fits."""
-    rights = mapped(person.groups, lines)
+    """Return the account of somebody whom ``source`` has recognised; raise ``UsageError`` if no line of the map
+    matches.
+    """
+    rights = map_groups(person.groups, lines)
     if rights is None:
         raise UsageError("account.no_role")
     return Account(accounts.name_of(person.user), rights[0], rights[1], source)
 
 
-def mapped(groups: frozenset[str], lines: Sequence[str]) -> tuple[SessionRole, tuple[str, ...]] | None:
-    """Role and groups of whoever is in ``groups``; None where no line fits; raise ``BadSettings`` for a wrong one."""
-    own = {_plain(group) for group in groups}
+def map_groups(groups: frozenset[str], lines: Sequence[str]) -> tuple[SessionRole, tuple[str, ...]] | None:
+    """Return role and groups for a member of ``groups``, ``None`` if no line matches; raise ``BadSettings`` for a wrong
+    line.
+    """
+    own = {_normalise_group(group) for group in groups}
     role: SessionRole | None = None
     reads: dict[str, None] = {}
     for line in lines:
@@ -107,30 +118,21 @@ def mapped(groups: frozenset[str], lines: Sequence[str]) -> tuple[SessionRole, t
         if not arrow or not name.strip() or role_name not in set(SessionRole):
             raise BadSettings("sign_on.roles", line=line[:200], roles=tuple(SessionRole))
         checked_groups(collections)
-        if _plain(name) in own:
+        if _normalise_group(name) in own:
             role = role or SessionRole(role_name)
             reads |= dict.fromkeys(collections)
     return (role, tuple(reads)) if role else None
 
 
-def _plain(group: str) -> str:
-    """A group's name as it is compared: a DN has no case, and blanks after its commas mean nothing."""
+def _normalise_group(group: str) -> str:
+    """Return a group's name for comparison: a DN ignores case and blanks after its commas."""
     return ",".join(part.strip() for part in group.casefold().split(","))
 
 
-def _is_local(data: Path, user: str) -> bool:
-    with rows(data) as state:
-        query = "SELECT 1 FROM accounts WHERE user = ? AND source = ?"
-        return state.execute(query, (accounts.spelt(user), Source.LOCAL)).fetchone() is not None
-
-
-# --- what is kept of a directory's account ----------------------------------------------------------------------------
-
-
 def store(session: Session, account: Account, subject: str = "") -> None:
-    """Write ``account`` of a directory or provider as it is now; its logins of before end where its rights changed.
+    """Store ``account`` of a directory or provider; its earlier logins end if its rights changed.
 
-    Raise ``UsageError`` where the name belongs to another account, or an administrator has disabled it.
+    Raise ``UsageError`` if the name belongs to another account, or an administrator has disabled it.
     """
     noted_accounts.require_noted(session.data)
     with in_force.changing(session.data) as change:
@@ -160,8 +162,8 @@ def _write(state: sqlite3.Connection, account: Account, subject: str) -> bool:
     return changed
 
 
-def still_theirs(data: Path, account: Account, settings: WebSettings) -> bool:
-    """Whether a program may still act for ``account``: one of a directory must have signed in not long ago."""
+def is_recent(data: Path, account: Account, settings: WebSettings) -> bool:
+    """Whether a program may still act for ``account``: one of a directory must have signed in recently."""
     if account.source == Source.LOCAL:
         return True
     with rows(data) as state:
@@ -169,32 +171,20 @@ def still_theirs(data: Path, account: Account, settings: WebSettings) -> bool:
     return row is not None and time.time() - row[0] < DAY * settings.directory_days
 
 
-# --- breaking the glass -----------------------------------------------------------------------------------------------
-
-
-def _breaks_glass(account: Account, settings: WebSettings) -> bool:
-    """Whether ``account`` is for emergencies; raise ``UsageError`` where there is none."""
-    if account.user not in glass(settings):
-        return False
-    if reachable(settings):
-        raise UsageError("account.glass_whole")
-    return True
-
-
-def glass(settings: WebSettings) -> frozenset[str]:
-    """The accounts for emergencies; none where no directory and no provider is used."""
+def emergency_accounts(settings: WebSettings) -> frozenset[str]:
+    """Return the names of the emergency accounts; none without a directory or provider."""
     elsewhere = settings.ldap.server or settings.oidc.issuer
     return frozenset(accounts.name_of(name) for name in settings.break_glass) if elsewhere else frozenset()
 
 
 def reachable(settings: WebSettings) -> bool:
-    """Whether somebody can sign in elsewhere: the directory or the provider answers."""
+    """Whether the directory or the provider answers."""
     by_directory = bool(settings.ldap.server) and directory.reachable(settings.ldap)
     return by_directory or (bool(settings.oidc.issuer) and oidc.reachable(settings.oidc))
 
 
-def broken(data: Path, settings: WebSettings) -> tuple[str, ...]:
-    """The emergency accounts that are signed in now."""
-    names = glass(settings)
+def signed_in_emergency_accounts(data: Path, settings: WebSettings) -> tuple[str, ...]:
+    """Return the emergency accounts that are signed in now."""
+    names = emergency_accounts(settings)
     signed_in = selected(data, "SELECT DISTINCT user FROM logins") if names else ()
     return tuple(user for (user,) in signed_in if user in names)

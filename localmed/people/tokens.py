@@ -1,7 +1,7 @@
-"""Tokens by which programs call the API as somebody, in ``site.sqlite``. Only a token's sha256 is kept.
+"""Tokens by which programs call the API for an account, in ``site.sqlite``. Only a token's sha256 is stored.
 
-A token has the rights that its account has at the moment of a call, ends on its day, and can be revoked. It cannot make
-another one: that is done signed in, or by whoever administers accounts.
+A token has its account's rights at the time of a call, expires on its day, and can be revoked. It cannot create another
+token: that needs a login, or the right to administer accounts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from localmed.domain.accounts import Account
     from localmed.site.session import Session
 
-PREFIX = "lm_"  # so that a token is known as one where it was left behind
+PREFIX = "lm_"  # makes a leaked token recognisable
 TOKEN_BYTES = 32
 MOST_DAYS = 366
 MOST_TOKENS = 20  # of one account
@@ -35,7 +35,7 @@ LONGEST_NAME = 60  # characters
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What is known of a token: its ``id`` is no part of it. Times in seconds since 1970."""
+    """A stored token: its ``id`` is no part of it. Times in seconds since 1970."""
 
     id: str
     user: str
@@ -45,7 +45,7 @@ class Token:
 
 
 def make(session: Session, user: str, name: str, days: int) -> str:
-    """A new token of ``user``, told this once; another's needs the right to change accounts."""
+    """Return a new token of ``user``, shown only now; another user's needs the right to change accounts."""
     label = " ".join(name.split())
     if not label or len(label) > LONGEST_NAME or not label.isprintable() or not 1 <= days <= MOST_DAYS:
         raise UsageError("token.form", most=LONGEST_NAME, days=MOST_DAYS)
@@ -75,19 +75,19 @@ def _insert(data: Path, digest: str, made: Token) -> None:
 
 
 def current(data: Path, token: str, settings: WebSettings) -> Account | None:
-    """The account of ``token`` as it is now, if the token still holds and the account is still somebody's."""
+    """Return the current account of ``token`` if both are valid."""
     if not token.startswith(PREFIX):
         return None
     require_noted(data)
     with rows(data) as state:
         query = "SELECT user FROM sound_tokens WHERE digest = ? AND expires > ?"
         row = state.execute(query, (hash_of(token), time.time())).fetchone()
-        account = accounts.of_login(state, row[0]) if row else None
-    return account if account and sign_on.still_theirs(data, account, settings) else None
+        account = accounts.find_enabled(state, row[0]) if row else None
+    return account if account and sign_on.is_recent(data, account, settings) else None
 
 
 def listing(data: Path, user: str = "") -> list[Token]:
-    """The tokens of ``user`` ("": of all) that hold, the newest first."""
+    """Return the valid tokens of ``user`` ("": all), newest first."""
     with rows(data) as state:
         query = (
             "SELECT id, user, name, created, expires FROM sound_tokens WHERE (? = '' OR user = ?) AND expires > ? "
@@ -97,7 +97,7 @@ def listing(data: Path, user: str = "") -> list[Token]:
 
 
 def revoke(session: Session, id_: str) -> None:
-    """End the token ``id_``; another's needs the right to change accounts; raise ``UnknownName`` for none."""
+    """Revoke the token ``id_``; another user's needs the right to change accounts. Raise ``UnknownName``."""
     known = {token.id: token.user for token in listing(session.data)}
     owner = known.get(id_, "")
     if owner and owner == session.caller.user:

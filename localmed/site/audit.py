@@ -27,11 +27,11 @@ from localmed.domain import Answer, Message, digest, message
 from localmed.domain.errors import Damaged, LocalmedError, NoLibrary, reason
 from localmed.library import generations, journal, layout
 from localmed.library.in_force import changing
-from localmed.library.journal import ERASED, NO_ENTRY, START, entry_from, now
+from localmed.library.journal import ERASED, MALFORMED, START, entry_from, now
 from localmed.library.journal import Entry as Entry
 from localmed.library.journal import Head as Head  # for pages and commands
 from localmed.library.journal import head_of as head_of
-from localmed.library.migrations import SQLITE_ERRORS, as_ours
+from localmed.library.migrations import SQLITE_ERRORS, translate_error
 from localmed.library.state import FILE, connect, transaction
 from localmed.process import files
 
@@ -103,7 +103,7 @@ class Audit(AbstractContextManager["Audit"]):
         try:
             yield
         except SQLITE_ERRORS as error:
-            raise as_ours(self._data / FILE, error) from None
+            raise translate_error(self._data / FILE, error) from None
 
     def entries(self) -> list[Entry]:
         """All entries, oldest first."""
@@ -122,7 +122,7 @@ class Audit(AbstractContextManager["Audit"]):
     def began_anew(self) -> Message | None:
         """The message that the log began anew: an earlier journal is missing though the chain is whole."""
         first = self._database.execute("SELECT entry FROM journal ORDER BY id LIMIT 1").fetchone()
-        entry = journal.readable(first[0]) if first else None
+        entry = journal.read_entry(first[0]) if first else None
         return message("doctor.audit_anew", time=entry.time) if entry and entry.outcome == ANEW else None
 
     def cut_off(self) -> Message | None:
@@ -168,8 +168,8 @@ class Audit(AbstractContextManager["Audit"]):
     def verify(self, head: Head | None = None, key_needed: bool = True) -> list[Message]:
         """The faults of the log (empty: none); ``head`` is one stored on another machine."""
         rows, key = self._rows(0), journal.key(self._data)
-        forged = journal.keyed(rows, key) if key or key_needed else ()
-        return [*journal.chained(rows), *forged, *(journal.beyond(rows, head) if head else ())]
+        forged = journal.mac_faults(rows, key) if key or key_needed else ()
+        return [*journal.chain_faults(rows), *forged, *(journal.head_faults(rows, head) if head else ())]
 
     def verify_newest(self, known: Head | None) -> tuple[list[Message], Head | None]:
         """The faults of at most ``NEWEST`` entries after ``known``, the last verified head; and the new one.
@@ -182,7 +182,7 @@ class Audit(AbstractContextManager["Audit"]):
         first = self.row_at(newest.number - NEWEST)
         begin = max(filter(None, (known, first)), key=lambda head: head.number, default=START)
         rows = self._rows(begin.number)
-        faults = [*journal.chained(rows, begin), *journal.keyed(rows, journal.key(self._data), begin)]
+        faults = [*journal.chain_faults(rows, begin), *journal.mac_faults(rows, journal.key(self._data), begin)]
         return faults, known if faults else newest
 
     def _rows(self, after: int) -> list[journal.Row]:
@@ -268,7 +268,7 @@ def _pending_entries(pending: Path) -> Iterator[list[Entry]]:
         journal.seek(0)
         waiting: list[Entry] = []
         for line in journal.read(PENDING_BYTES).rstrip(b"\0").split(b"\n"):
-            with suppress(*NO_ENTRY):  # a line torn by a power cut
+            with suppress(*MALFORMED):  # a line torn by a power cut
                 waiting.append(entry_from(line.decode()))
         yield waiting
         if not waiting:

@@ -48,7 +48,7 @@ from localmed.library.catalogue import FILE as CATALOGUE
 from localmed.library.catalogue import Catalogue, differences, only_empty_collections
 from localmed.library.in_force import in_force
 from localmed.library.journal import now
-from localmed.library.migrations import as_ours
+from localmed.library.migrations import translate_error
 from localmed.library.state import rows, selected
 from localmed.process import files, hooks
 from localmed.process.files import contents
@@ -389,7 +389,7 @@ def of_served(session: Session, candidate: Path | None = None) -> Sequence[Canar
                     collections |= {collection.name for collection in catalogue.collections()}
             except sqlite3.DatabaseError as error:
                 if path == (candidate or path):  # a rollback may leave a damaged generation
-                    raise as_ours(path / CATALOGUE, error) from error
+                    raise translate_error(path / CATALOGUE, error) from error
     return canaries(session.data, collections)
 
 

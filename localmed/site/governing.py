@@ -21,7 +21,7 @@ from localmed.ingest.manifest import Manifest
 from localmed.ingest.sources import Source
 from localmed.library import layout
 from localmed.library.catalogue import Catalogue
-from localmed.library.governed import DATES, FIELDS, GOVERNANCE, HEADING, KEPT, known, of_heading, tags_of
+from localmed.library.governed import DATES, FIELDS, GOVERNANCE, HEADING, KEPT, of_heading, tags_of, value_of
 from localmed.library.library import Builder, Library
 from localmed.library.vectors import VectorCache
 
@@ -136,8 +136,8 @@ def apply(
 
 
 def _apply(builder: Builder, document: Document, values: Mapping[str, str], cache: VectorCache, batch: int) -> None:
-    before = [known(document, name) for name in KEPT]
-    title, edition = kept = [values.get(name, known(document, name)) for name in KEPT]
+    before = [value_of(document, name) for name in KEPT]
+    title, edition = kept = [values.get(name, value_of(document, name)) for name in KEPT]
     again = kept != before or any(map(of_heading, values))
     passages = builder.lexical.of_document(document.id) if again else []
     if passages:
@@ -146,7 +146,7 @@ def _apply(builder: Builder, document: Document, values: Mapping[str, str], cach
     changed = replace(document.governance, **{name: value for name, value in values.items() if name in GOVERNANCE})
     tags = tags_of(values["tags"]) if "tags" in values else document.tags
     builder.put(replace(document, title=title, edition=edition, tags=tags, governance=changed))
-    over = builder.catalogue.governed.over_passages(passages)
+    over = builder.catalogue.governed.apply_to_passages(passages)
     for start in range(0, len(over), batch):
         part = over[start : start + batch]
         builder.add(part, cache.encode_passages(part))

@@ -19,7 +19,7 @@ from localmed.domain import Collection, Document, Evidence, Hit, Kind, Message, 
 from localmed.domain.errors import Damaged, UnknownName
 from localmed.library import generations, originals
 from localmed.library.catalogue import Pair, document_changes
-from localmed.library.governed import FIELDS, Heading, known
+from localmed.library.governed import FIELDS, Heading, value_of
 from localmed.library.in_force import in_force
 from localmed.library.originals import KEPT
 from localmed.library.remarks import Remark
@@ -122,7 +122,7 @@ def matches_words(document: Document, text: str) -> bool:
 
 def settable_values(document: Document) -> dict[str, str]:
     """The current values of a document's settable fields."""
-    return {name: known(document, name) for name in FIELDS}
+    return {name: value_of(document, name) for name in FIELDS}
 
 
 def successors(session: Session, old: Document) -> list[Document]:
@@ -388,7 +388,7 @@ def undone_by_rollback(session: Session, number: int | None) -> Undone:
     served = next((row for row in kept.values() if row.served), None)
     if served is None:
         raise Damaged("generation.incomplete", name=f"{generations.served_number(session.data):04d}")
-    chosen = generations.before(session.data) if number is None else number
+    chosen = generations.rollback_target(session.data) if number is None else number
     if chosen not in kept:
         raise UnknownName("generation.unknown", number=chosen)
     undone = tuple(

@@ -26,7 +26,7 @@ from localmed.domain.ports import CountingChat, Embedder, Entailment, NoJudge, R
 from localmed.library import generations
 from localmed.library.holding import today
 from localmed.library.library import Library
-from localmed.library.reading import named, unaltered
+from localmed.library.reading import name_damage, require_unaltered
 from localmed.models import choice
 from localmed.models.checkpoint import ENGLISH
 from localmed.models.choice import FITTED
@@ -367,8 +367,8 @@ class Site(Models, AbstractContextManager["Site"]):
             whole = False
             try:
                 if pooled:
-                    unaltered(path)
-                with named(path):
+                    require_unaltered(path)
+                with name_damage(path):
                     yield opened
                 whole = True
             finally:

@@ -1,9 +1,8 @@
-"""Entries of the audit log for other systems: FHIR R4 AuditEvents, lines of syslog (RFC 5424), plain values.
+"""Audit log entries for other systems: FHIR R4 AuditEvents, syslog lines (RFC 5424), plain values.
 
-AuditEvents follow the patterns of IHE's Basic Audit Log Patterns (BALP): Create, Update, Delete and Read of what is no
-patient's record. An answer is a Read of the generation of the library that it came from, since the question, which the
-Query pattern asks for, is never in the log. What is no plain success claims no profile. Addresses of browsers are not
-kept, so the client's is "not recorded".
+AuditEvents follow IHE's Basic Audit Log Patterns (BALP): Create, Update, Delete and Read of data that is no patient
+record. An answer is a Read of the library generation, because the log never has the question that the Query pattern
+requires. Entries other than plain successes claim no profile. Browser addresses are not stored ("not recorded").
 
 Not covered: conformance was checked against the base resource only, not by the profiles' validator.
 """
@@ -31,19 +30,19 @@ _UPDATES = ("collection", "mark", "govern", "access", "withdraw", "reinstate", "
 
 
 def as_values(number: int, entry: Entry) -> dict[str, Any]:
-    """The entry as it is, without its salt."""
+    """Return the entry's values without its salt."""
     return {"number": number, **{name: value for name, value in asdict(entry).items() if value and name != "salt"}}
 
 
 def as_syslog(number: int, entry: Entry) -> str:
-    """One line of syslog; its message is JSON."""
+    """Return one line of syslog; its message is JSON."""
     time = entry.time.replace("+00:00", "Z")
     values = json.dumps(as_values(number, entry), ensure_ascii=True)
     return f"<{FACILITY * 8 + SEVERITY}>1 {time} {socket.gethostname()} localmed - audit - {values}"
 
 
 def as_fhir(number: int, entry: Entry) -> dict[str, Any]:
-    """The entry as an AuditEvent."""
+    """Return the entry as an AuditEvent."""
     interaction = _interaction(entry)
     failed = entry.outcome.startswith("failed: ")
     if entry.action == "login":

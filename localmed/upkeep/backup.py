@@ -1,18 +1,17 @@
-"""``localmed backup``: everything a site is, copied while it serves.
+"""``localmed backup``: a complete copy of a site, made while it serves.
 
 ::
 
     <folder>/<name>/data/...       the data folder as it was, file by file
     <folder>/<name>/backup.json    every file with its size, hash and mode; the journal's head
 
-A backup holds what the table of the data folder says (``library/layout.py``), of the generations the one being served.
-Of an original that is gone, unreadable or not what its name says it holds the newest whole copy of earlier backups, if
-there is one; it names it.
-SQLite's files are copied by its backup API. A file that the backup before holds, whole, is the same file there by hard
-link, where the file system has them; no file is shared with the data folder, of which a flipped bit would be in both. A
-backup is synced before it gets its name. The hospital's own backup program takes the folder from here, encrypted and
-with as many versions as it keeps. **A backup is not encrypted**: it holds the keys of the history, and belongs on a
-disk that is (LUKS) and in the safe.
+The table of the data folder (``library/layout.py``) says what a backup contains; of the generations it is the served
+one. A damaged or missing original is replaced by the newest intact copy of earlier backups, if any, and reported.
+SQLite files are copied by SQLite's backup API. Files that the previous backup has intact become hard links to it, if
+the file system supports them; no file is shared with the data folder, so that a flipped bit is not in both. A backup is
+synced before it gets its name. The hospital's own backup program copies the folder, encrypted and with its own
+retention. **A backup is not encrypted**: it contains the keys of the history, and belongs on an encrypted disk (LUKS)
+and in the safe.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from localmed.library.catalogue import originals_of
 from localmed.library.in_force import in_force
 from localmed.library.intact import sha256_of
 from localmed.library.layout import Kind
-from localmed.library.migrations import SQLITE_ERRORS, as_ours
+from localmed.library.migrations import SQLITE_ERRORS, translate_error
 from localmed.people.noted_accounts import require_noted
 from localmed.process import files
 from localmed.process.files import told_if_full
@@ -50,12 +49,12 @@ if TYPE_CHECKING:
     from localmed.config import Settings
     from localmed.site.session import Session
 
-FORMAT = 2  # before, files lay in pieces under their hashes
+FORMAT = 2  # format 1 stored blocks by hash
 BLOCK = 4 * 2**20  # bytes read at once
 DATA, MANIFEST, BUILDING = "data", "backup.json", "backup.new"
-READING = "reading.lock"  # held by whoever reads backups, so that none is removed meanwhile
+READING = "reading.lock"  # shared lock of readers, who prevent removals
 NAME = re.compile(r"\d{8}T\d{6}(-\d+)?")
-ORIGINAL = re.compile(r"[0-9a-f]{64}")  # how an original is called: by its hash
+ORIGINAL = re.compile(r"[0-9a-f]{64}")  # an original's name is its hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +69,9 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """A backup: ``generation`` is what was served, ``audit`` the head of the log (number and mac) then.
+    """A backup: ``generation`` was being served, ``audit`` was the head of the log (number and mac).
 
-    ``damaged`` are the originals that were not what their names say, of which it has an earlier copy or none.
+    ``damaged`` are the damaged originals, of which it has an earlier copy or none.
     """
 
     name: str
@@ -82,27 +81,27 @@ class Backup:
     files: tuple[StoredFile, ...]
     version: str = __version__
     format: int = FORMAT
-    added_bytes: int = 0  # that were not in the backup before
+    added_bytes: int = 0  # new since the previous backup
     damaged: tuple[str, ...] = ()
 
     @property
     def bytes(self) -> int:
-        """What it restores to."""
+        """The size of all files."""
         return sum(file.bytes for file in self.files)
 
 
 class _Writing:
-    """A backup that is being written; ``held`` is where the one before it in ``backups`` has a file, by its hash."""
+    """A backup being written; ``held`` maps hashes to files of the previous backup."""
 
     def __init__(self, backups: Path, held: Mapping[str, Path], hooks: Hooks) -> None:
         self._backups, self._folder, self._held, self._hooks = backups, backups / BUILDING / DATA, held, hooks
         self._done, self.added, self.damaged = 0.0, 0, list[str]()
 
     def put(self, path: Path, name: str, mode: int | None = None) -> StoredFile:
-        """Store the file at ``path`` under the name ``name``."""
+        """Store the file at ``path`` as ``name``."""
         target = self._folder / name
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with readable(path):
+        with reading_data(path):
             stream = path.open("rb")
         with stream:
             sha256, size = self._read(stream, path, name)
@@ -117,9 +116,9 @@ class _Writing:
         return StoredFile(name, size, sha256, mode or path.stat().st_mode & 0o777)
 
     def original(self, path: Path, name: str, needed: bool) -> Iterator[StoredFile]:
-        """Store an original; in the place of one that is damaged the newest whole copy of earlier backups, if any.
+        """Store an original, or the newest intact copy of earlier backups if it is damaged.
 
-        One that cannot be read is damaged, as is one that is gone although it is ``needed``.
+        An unreadable original is damaged, and so is a missing one that is ``needed``.
         """
         stored = None
         with suppress(Damaged, FileNotFoundError):
@@ -131,14 +130,14 @@ class _Writing:
             return
         self.damaged.append(name)
         (self._folder / name).unlink(missing_ok=True)
-        if found := newest_with(self._backups, path.name):
+        if found := find_newest(self._backups, path.name):
             write(self._backups, *found, self._folder / name)
             yield replace(found[1], path=name)
 
     def _read(self, stream: BinaryIO, path: Path, name: str, copy: BinaryIO | None = None) -> tuple[str, int]:
         whole, size = hashlib.sha256(), 0
         while True:
-            with readable(path):
+            with reading_data(path):
                 piece = stream.read(BLOCK)
             if not piece:
                 return whole.hexdigest(), size
@@ -151,19 +150,19 @@ class _Writing:
                 self._hooks.progress(self._done, 0, name.partition("/")[0])
 
     def _linked(self, sha256: str, target: Path) -> bool:
-        """Whether the file could be linked to that of the backup before, which may have decayed since."""
+        """Whether the file was linked to the previous backup's, which must be intact."""
         held = self._held.get(sha256)
         if held is None or sha256_of(held) != sha256:
             return False
         try:
             os.link(held, target)
-        except OSError:  # none on this file system, or too many of one file
+        except OSError:  # no hard links on this file system, or too many of one file
             return False
         return True
 
 
 def make(session: Session, folder: Path, hooks: Hooks) -> Backup:
-    """Back everything up into ``folder``; raise ``LocalmedError`` where that cannot be done: nothing is named then."""
+    """Make a backup in ``folder``; raise ``LocalmedError`` on failure, without leaving a named backup."""
     data = session.data
     place, served = folder.resolve(), data.resolve()
     if place.is_relative_to(served) or served.is_relative_to(place):
@@ -171,13 +170,13 @@ def make(session: Session, folder: Path, hooks: Hooks) -> Backup:
     with (
         generations.lease(data) as generation,
         session.change("backup", folder.name) as change,
-        explained(folder),
+        translating_errors(folder),
         _alone(folder),
     ):
-        building = _begun(folder)
-        writing = _Writing(folder, _held(folder), hooks)
-        stored = [*_generation(writing, generation), *_beside(writing, data, originals_of(generation))]
-        kept_files, head = _together(writing, data)
+        building = _start(folder)
+        writing = _Writing(folder, _known_files(folder), hooks)
+        stored = [*_copy_generation(writing, generation), *_copy_beside(writing, data, originals_of(generation))]
+        kept_files, head = _copy_journal(writing, data)
         now = datetime.now(UTC)
         made = Backup(
             name=_free_name(folder, now),
@@ -188,7 +187,7 @@ def make(session: Session, folder: Path, hooks: Hooks) -> Backup:
             added_bytes=writing.added,
             damaged=tuple(writing.damaged),
         )
-        (building / MANIFEST).write_bytes(written(made))
+        (building / MANIFEST).write_bytes(to_bytes(made))
         for path in (building / MANIFEST, *(path for path in building.rglob("*") if path.is_dir()), building):
             files.sync(path)
         building.rename(folder / made.name)
@@ -199,19 +198,21 @@ def make(session: Session, folder: Path, hooks: Hooks) -> Backup:
 
 
 def folder_of(settings: Settings) -> Path | None:
-    """The folder of backups that is set, None without one."""
+    """Return the configured folder of backups, ``None`` without one."""
     return Path(settings.backup.folder).expanduser().absolute() if settings.backup.folder else None
 
 
 def backups(folder: Path) -> list[str]:
-    """The names of the backups in ``folder``, oldest first; raise ``InputError`` where there is no such folder."""
+    """Return the names of the backups in ``folder``, oldest first; raise ``InputError`` if the folder does not
+    exist.
+    """
     if not folder.is_dir():
         raise InputError("source.missing", path=str(folder))
     return sorted(path.parent.name for path in folder.glob(f"*/{MANIFEST}") if NAME.fullmatch(path.parent.name))
 
 
 def read(folder: Path, name: str = "") -> Backup:
-    """The backup ``name`` (default: the newest); raise ``UnknownName``, or ``Damaged`` where it cannot be read."""
+    """Return the backup ``name`` (default: the newest); raise ``UnknownName``, or ``Damaged`` if it is unreadable."""
     known = backups(folder)
     if (name or (known or [""])[-1]) not in known:
         if (folder / "blocks").is_dir() and (not known or (folder / f"{name}.json").is_file()):
@@ -233,18 +234,18 @@ def read(folder: Path, name: str = "") -> Backup:
 
 
 def place_of(folder: Path, backup: Backup, file: StoredFile) -> Path:
-    """Where a file of a backup lies."""
+    """Return the path of a file of a backup."""
     return folder / backup.name / DATA / file.path
 
 
-def damaged(folder: Path, backup: Backup) -> Iterator[str]:
-    """The files of ``backup`` that are missing or not as they were, and the originals of which it has no copy."""
+def damaged_files(folder: Path, backup: Backup) -> Iterator[str]:
+    """Yield the missing or altered files of ``backup``, and the originals of which it has no copy."""
     yield from (file.path for file in backup.files if sha256_of(place_of(folder, backup, file)) != file.sha256)
     yield from sorted(set(backup.damaged) - {file.path for file in backup.files})
 
 
-def newest_with(folder: Path, sha256: str) -> tuple[Backup, StoredFile] | None:
-    """The newest backup that holds a file with this hash, whole."""
+def find_newest(folder: Path, sha256: str) -> tuple[Backup, StoredFile] | None:
+    """Return the newest backup with an intact file of this hash."""
     for name in reversed(backups(folder)):
         with suppress(Damaged):
             backup = read(folder, name)
@@ -255,9 +256,9 @@ def newest_with(folder: Path, sha256: str) -> tuple[Backup, StoredFile] | None:
 
 
 def fetch(folder: Path, sha256: str, target: Path) -> None:
-    """Write the file with this hash anew at ``target``; raise ``UnknownName`` where no backup holds it whole."""
-    with reading(folder):
-        found = newest_with(folder, sha256)
+    """Restore the file with this hash to ``target``; raise ``UnknownName`` if no backup has it intact."""
+    with keeping_backups(folder):
+        found = find_newest(folder, sha256)
         if found is None:
             raise UnknownName("backup.not_held", folder=str(folder))
         fresh = target.with_name(f"{target.name}.mended")
@@ -270,7 +271,7 @@ def fetch(folder: Path, sha256: str, target: Path) -> None:
 
 
 def write(folder: Path, backup: Backup, file: StoredFile, target: Path) -> None:
-    """Write a file of a backup to ``target``; raise ``Damaged`` where it is not what it was."""
+    """Write a file of a backup to ``target``; raise ``Damaged`` if it was altered."""
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with suppress(FileNotFoundError):
         shutil.copyfile(place_of(folder, backup, file), target)
@@ -281,11 +282,11 @@ def write(folder: Path, backup: Backup, file: StoredFile, target: Path) -> None:
     files.sync(target)
 
 
-# --- what is copied ---------------------------------------------------------------------------------------------------
+# --- copying ----------------------------------------------------------------------------------------------------------
 
 
-def _generation(writing: _Writing, generation: Path) -> Iterator[StoredFile]:
-    """The files of the generation being served; what is not as its manifest says is not copied as if it were."""
+def _copy_generation(writing: _Writing, generation: Path) -> Iterator[StoredFile]:
+    """Copy the files of the served generation; raise ``Damaged`` for an altered one."""
     entries = generations.read_manifest(generation).files
     for name, entry in entries.items():
         stored = writing.put(generation / name, f"generations/{generation.name}/{name}")
@@ -296,10 +297,9 @@ def _generation(writing: _Writing, generation: Path) -> Iterator[StoredFile]:
         yield writing.put(generation / name, f"generations/{generation.name}/{name}")
 
 
-def _beside(writing: _Writing, data: Path, needed: set[str]) -> Iterator[StoredFile]:
-    """What lies beside the generations and the audit log knows nothing of, and the originals ``needed`` in any case.
-
-    Of all else what goes meanwhile is not needed.
+def _copy_beside(writing: _Writing, data: Path, needed: set[str]) -> Iterator[StoredFile]:
+    """Copy everything beside the generations and the journal; the originals ``needed`` must exist, other files may
+    vanish.
     """
     for place in layout.in_backup(data):
         if place.logged or place.name == layout.GENERATIONS:
@@ -313,23 +313,23 @@ def _beside(writing: _Writing, data: Path, needed: set[str]) -> Iterator[StoredF
                 with suppress(FileNotFoundError):
                     yield writing.put(path, name)
             elif path.suffix == ".sqlite":
-                yield _database(writing, path, name)
+                yield _copy_database(writing, path, name)
 
 
-def _together(writing: _Writing, data: Path) -> tuple[list[StoredFile], str]:
-    """The journal and what belongs to it; and its head. What names a row of the journal is copied before it."""
-    in_force(data)  # a damaged one must not take the place of a whole one
+def _copy_journal(writing: _Writing, data: Path) -> tuple[list[StoredFile], str]:
+    """Copy the journal and its files; return them and the head. Files that name a row are copied before the journal."""
+    in_force(data)  # raises for a damaged journal, which must not replace an intact copy
     require_noted(data)
     logged = [place for place in layout.in_backup(data) if place.logged]
     stored = [writing.put(data / place.name, place.name) for place in logged if place.kind is not Kind.DATABASE]
-    stored += [_database(writing, data / one.name, one.name) for one in logged if one.kind is Kind.DATABASE]
+    stored += [_copy_database(writing, data / one.name, one.name) for one in logged if one.kind is Kind.DATABASE]
     with Audit(data) as log:
         head = log.head()
     return stored, str(head or "")
 
 
-def _database(writing: _Writing, path: Path, name: str) -> StoredFile:
-    """A database as it was at one moment, by SQLite's backup API, while others write it."""
+def _copy_database(writing: _Writing, path: Path, name: str) -> StoredFile:
+    """Copy a database in use, consistently, by SQLite's backup API."""
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".backup-") as folder:
         copy = Path(folder) / "copy"
         try:
@@ -338,7 +338,7 @@ def _database(writing: _Writing, path: Path, name: str) -> StoredFile:
                 source.backup(target)
                 target.execute("PRAGMA journal_mode = DELETE")
         except SQLITE_ERRORS as error:
-            raise as_ours(path, error) from None
+            raise translate_error(path, error) from None
         return writing.put(copy, name, path.stat().st_mode & 0o777)
 
 
@@ -355,32 +355,32 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def reading(folder: Path) -> Iterator[None]:
-    """No backup is removed within the block; of a folder that may not be written to nobody here removes any."""
+def keeping_backups(folder: Path) -> Iterator[None]:
+    """Prevent the removal of backups within the block. A read-only folder needs no lock."""
     try:
         stream = (folder / READING).open("a+")
     except OSError:
         yield
         return
     with stream:
-        files.lock(stream, shared=True, wait=True)  # until somebody has removed old ones, which takes seconds
+        files.lock(stream, shared=True, wait=True)  # a removal takes seconds
         yield
 
 
 @contextmanager
-def readable(path: Path) -> Iterator[None]:
-    """A file of the data folder that the disk does not give is damage there, and no fault of the folder of backups."""
+def reading_data(path: Path) -> Iterator[None]:
+    """Report a read error of the data folder as ``Damaged``, unlike errors of the folder of backups."""
     try:
         yield
-    except FileNotFoundError:  # removed meanwhile, or never there: the caller knows whether it must be
+    except FileNotFoundError:  # the caller knows whether the file is needed
         raise
     except OSError as error:
         raise Damaged("library.unreadable", path=str(path), error=reason(error)) from error
 
 
 @contextmanager
-def explained(folder: Path) -> Iterator[None]:
-    """Say of a folder that is full, read-only or gone what it is."""
+def translating_errors(folder: Path) -> Iterator[None]:
+    """Report a full, read-only or missing folder as ``LibraryError``."""
     try:
         with told_if_full(folder):
             yield
@@ -389,20 +389,20 @@ def explained(folder: Path) -> Iterator[None]:
 
 
 def _free_name(folder: Path, now: datetime) -> str:
-    """A name after all others: of the same second, or of a clock that was ahead."""
+    """Return a name after all others, also within one second or if the clock was ahead."""
     second, last = now.strftime("%Y%m%dT%H%M%S"), (backups(folder) or [""])[-1]
     moment, _, number = last.partition("-")
     return f"{moment}-{int(number or 0) + 1:03}" if moment >= second else second
 
 
-def written(backup: Backup) -> bytes:
-    """What ``read`` reads."""
+def to_bytes(backup: Backup) -> bytes:
+    """Return the manifest that ``read`` parses."""
     values = json.loads(json.dumps(asdict(backup)))
     return json.dumps({"digest": digest(json.dumps(values, sort_keys=True)), "backup": values}).encode()
 
 
-def _begun(folder: Path) -> Path:
-    """A folder to write a backup in; what one that was cut off has left goes."""
+def _start(folder: Path) -> Path:
+    """Create the folder of the next backup; remove remains of an interrupted one."""
     building = folder / BUILDING
     if building.exists():
         shutil.rmtree(building)
@@ -410,8 +410,7 @@ def _begun(folder: Path) -> Path:
     return building
 
 
-def _held(folder: Path) -> dict[str, Path]:
-    """Where the newest backup has its files, by their hashes; nothing where there is none, or it cannot be read."""
+def _known_files(folder: Path) -> dict[str, Path]:
     try:
         newest = read(folder)
     except errors.LocalmedError:
@@ -420,9 +419,8 @@ def _held(folder: Path) -> dict[str, Path]:
 
 
 def _retain(folder: Path, keep: int) -> None:
-    """Remove all but the newest ``keep`` backups; not while somebody reads any."""
     with (folder / READING).open("a+") as stream:
         if files.lock(stream):
             for name in backups(folder)[:-keep]:
-                (folder / name).rename(folder / BUILDING)  # what is half removed is no backup
+                (folder / name).rename(folder / BUILDING)  # a half-removed folder must not count as a backup
                 shutil.rmtree(folder / BUILDING)

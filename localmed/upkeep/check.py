@@ -1,15 +1,14 @@
-"""Everything stored that an answer can rest on, read whole, and what is damaged written anew from a backup.
+"""Checks of everything stored, every byte read, and mending from a backup.
 
-The generations by their manifests (``generations.check``); beside them the originals by their names, the journal by
-its chains and the copy of what is in force, the databases by SQLite's own check, the cache of
-vectors by its rows' digests, kept answers and manifests by reading them. Files that nobody of ours writes are named:
-LanceDB, for one, serves the newest version that lies in its folder. ``doctor --full``, ``generations verify``, the
-night and ``repair`` all look here; when everything was read last is noted (``whole_check.json``): an opening reads a
-sample, so decay of what only ranks shows by such a check.
+Checked are: generations against their manifests (``generations.check``), originals against their names, the journal's
+chains and copy, databases by SQLite, rows of vector caches against their digests, kept answers and manifests by reading
+them. Unknown files are reported: LanceDB, for one, serves the newest version in its folder. ``doctor --full``,
+``generations verify``, the nightly refresh and ``repair`` use these checks. ``whole_check.json`` records the last
+complete one: opening a generation reads only a sample, so decay of ranking data shows only here.
 
-A damaged file of a generation, or an original, is written anew from the newest backup that has its bytes (a file of its
-own: hard links of other generations keep the damaged ones until it is their turn). What has no whole copy there stays
-damaged (``repair.py`` makes what is served anew), and nothing is answered from it.
+A damaged file of a generation, or an original, is replaced from the newest backup that has its bytes. The replacement
+is a separate file: other generations' hard links keep the damaged one until they are mended too. Without a copy it
+stays damaged (``repair.py`` rebuilds the served generation), and nothing is answered from it.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import chain
@@ -35,7 +34,7 @@ from localmed.library.catalogue import originals_of
 from localmed.library.in_force import COPY, copy_of, in_force
 from localmed.library.intact import sha256_of
 from localmed.library.journal import now
-from localmed.library.migrations import SQLITE_ERRORS
+from localmed.library.migrations import SQLITE_ERRORS, read_rows
 from localmed.library.state import FILE as STATE_FILE
 from localmed.people import history
 from localmed.people.noted_accounts import require_noted
@@ -55,21 +54,21 @@ WHOLE_CHECK_DAYS = 8  # after which ``doctor`` asks for the next: a timer every 
 
 @dataclass(frozen=True, slots=True)
 class WholeCheck:
-    """When everything stored was read last (ISO 8601, with its zone), and how many faults there were."""
+    """Time of the last complete check (ISO 8601 with zone), and its number of faults."""
 
     time: str
     faults: int
 
 
 def note_whole_check(data: Path, faults: int, time: str = "") -> None:
-    """Keep for ``doctor`` that everything was read (now, unless ``time`` is given), if the folder can be written to."""
+    """Record a complete check (now, unless ``time`` is given) if the folder is writable."""
     check = WholeCheck(time or now(), faults)
     with suppress(OSError):
         disk.replace(data / layout.WHOLE_CHECK, json.dumps(asdict(check)).encode())
 
 
 def last_whole_check(data: Path) -> WholeCheck | None:
-    """The check that was noted last; None where none was, or its note cannot be read."""
+    """Return the last recorded check, ``None`` if there is none or it is unreadable."""
     try:
         check = WholeCheck(**json.loads(disk.contents(data / layout.WHOLE_CHECK)))
         return check if datetime.fromisoformat(check.time).tzinfo and check.faults >= 0 else None
@@ -77,10 +76,10 @@ def last_whole_check(data: Path) -> WholeCheck | None:
         return None
 
 
-def of_generation(data: Path, number: int | None, whole: bool = True) -> list[Message]:
-    """What is wrong with the files of generation ``number`` (None: the one that is served), every byte of them read.
+def generation_faults(data: Path, number: int | None, whole: bool = True) -> list[Message]:
+    """Return the faults of generation ``number`` (``None``: the served one), every byte read.
 
-    Without ``whole`` only what can be told at a glance. Raise ``UnknownName`` where it was pruned.
+    Without ``whole`` only a quick check. Raise ``UnknownName`` if it was pruned.
     """
     try:
         with generations.lease(data, number) as path:
@@ -91,25 +90,25 @@ def of_generation(data: Path, number: int | None, whole: bool = True) -> list[Me
         return [error.messages[0]]
 
 
-def of_generations(data: Path, whole: bool = True, hooks: Hooks = SILENT) -> dict[int, Messages]:
-    """What is wrong with each generation that is kept, by its number, oldest first."""
+def all_generation_faults(data: Path, whole: bool = True, hooks: Hooks = SILENT) -> dict[int, Messages]:
+    """Return the faults of each generation, by number, oldest first."""
     faults: dict[int, Messages] = {}
     numbers = generations.numbers(data)
     for place, number in enumerate(numbers):
         hooks.cancel.check()
         hooks.progress(place, len(numbers) + 1, f"{number:04d}")
         with suppress(UnknownName):  # pruned meanwhile, which is no damage
-            faults[number] = tuple(of_generation(data, number, whole))
+            faults[number] = tuple(generation_faults(data, number, whole))
     return faults
 
 
-def beside(data: Path) -> list[LocalmedError]:
-    """What is wrong with everything else, each with what to do about it."""
+def faults_beside(data: Path) -> list[LocalmedError]:
+    """Return the faults of everything else."""
     return [fault for check in CHECKS for fault in _faults(data, check)]
 
 
 def _faults(data: Path, check: Callable[[Path], Iterator[LocalmedError]]) -> Iterator[LocalmedError]:
-    """The faults that ``check`` finds; one that ends it is one itself."""
+    """Yield the faults that ``check`` finds; an error that ends it is one too."""
     try:
         yield from check(data)
     except LocalmedError as error:
@@ -119,7 +118,7 @@ def _faults(data: Path, check: Callable[[Path], Iterator[LocalmedError]]) -> Ite
 
 
 def files(data: Path) -> Iterator[LocalmedError]:
-    """Every original that a kept generation was made from is there, and each is what its name says."""
+    """Check that every needed original exists and every original matches its name."""
     for path in layout.entries(data / layout.FILES):
         if not ORIGINAL.fullmatch(path.name) and path.suffix != originals.PARTIAL:
             yield Damaged("stored.extra", file=str(path))
@@ -135,7 +134,6 @@ def files(data: Path) -> Iterator[LocalmedError]:
 
 
 def _altered_originals(data: Path, needed: set[str]) -> Iterator[Path]:
-    """The places of originals, those ``needed`` and others that are there, that do not hold what their name says."""
     folder = data / layout.FILES
     for sha256 in sorted(needed | {path.name for path in layout.entries(folder) if ORIGINAL.fullmatch(path.name)}):
         if sha256_of(folder / sha256) != sha256:
@@ -143,33 +141,30 @@ def _altered_originals(data: Path, needed: set[str]) -> Iterator[Path]:
 
 
 def vector_caches(data: Path) -> Iterator[LocalmedError]:
-    """Rows that would be encoded again."""
+    """Check for rows that would be encoded again."""
     for path in layout.entries(data / layout.VECTORS):
         if path.suffix == ".sqlite":
-            if damaged := vectors.damaged(path):
+            if damaged := vectors.count_damaged(path):
                 yield Damaged("stored.vectors", file=str(path), count=damaged)
         elif not path.name.endswith((".sqlite-wal", ".sqlite-shm")):
             yield Damaged("stored.extra", file=str(path))
 
 
 def databases(data: Path) -> Iterator[LocalmedError]:
-    """What SQLite finds in the file that belongs to no generation."""
+    """Check ``site.sqlite`` by SQLite."""
     path = data / STATE_FILE
-    if path.exists() and (problem := _integrity(path)):
+    if not path.exists():
+        return
+    try:
+        ((problem,),) = read_rows(path, "PRAGMA integrity_check(1)")
+    except SQLITE_ERRORS as error:
+        problem = str(error)
+    if problem != "ok":
         yield Damaged("library.database", path=str(path), error=problem)
 
 
-def _integrity(path: Path) -> str:
-    try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
-            problem = str(database.execute("PRAGMA integrity_check(1)").fetchone()[0])
-    except SQLITE_ERRORS as error:
-        return str(error)
-    return "" if problem == "ok" else problem
-
-
 def state(data: Path) -> Iterator[LocalmedError]:
-    """The journal's chain is whole, accounts are as it knows them, what was sealed can be opened."""
+    """Check the journal's chain, the accounts, and that sealed data can be opened."""
     in_force(data)
     require_noted(data)
     if not (data / STATE_FILE).exists():
@@ -180,12 +175,12 @@ def state(data: Path) -> Iterator[LocalmedError]:
         yield Damaged("stored.audit", file=str(data / STATE_FILE), fault=faults[0], count=len(faults))
     if in_force(data).number and copy_of(data) is None:
         yield Damaged("state.copy", file=str(data / COPY))
-    if count := history.unopened(data):
+    if count := history.count_unopened(data):
         yield Damaged("stored.unopened", file=str(data / KEY), count=count)
 
 
 def folder_of_generations(data: Path) -> Iterator[LocalmedError]:
-    """What was served when can be read, and nothing else lies there."""
+    """Check the history of served generations, and for unknown files."""
     folder = generations.folder(data)
     for path in layout.entries(folder):
         if not re.fullmatch(rf"\d{{4,}}({re.escape(generations.GOING)})?|building|served\.json", path.name):
@@ -194,7 +189,7 @@ def folder_of_generations(data: Path) -> Iterator[LocalmedError]:
 
 
 def texts(data: Path) -> Iterator[LocalmedError]:
-    """Kept answers and the manifests of collections can be read."""
+    """Check that kept answers and collections' manifests are readable."""
     for path in layout.entries(data / originals.KEPT):
         try:
             answer_of(json.loads(disk.own_bytes(path)))
@@ -212,36 +207,33 @@ def texts(data: Path) -> Iterator[LocalmedError]:
 CHECKS = (files, vector_caches, databases, state, folder_of_generations, texts)
 
 
-def verified(session: Session, number: int | None) -> dict[int, Messages]:
-    """What is wrong with every file of generation ``number`` (None: of each), every byte read.
+def find_all_faults(session: Session, number: int | None) -> dict[int, Messages]:
+    """Return the faults of generation ``number`` (``None``: each), every byte read.
 
-    Of all generations together with what is stored beside them, which has the number 0.
+    With ``None`` the key 0 has the faults beside the generations.
     """
     data = session.data
     generations.served_number(data)  # says so if there is no library
     if number is not None:
-        return {number: tuple(of_generation(data, number))}
-    results = of_generations(data)
-    results[0] = tuple(fault.full_message for fault in beside(data))
+        return {number: tuple(generation_faults(data, number))}
+    results = all_generation_faults(data)
+    results[0] = tuple(fault.full_message for fault in faults_beside(data))
     if session.caller.groups is None:
         note_whole_check(data, sum(map(len, results.values())))
     return results
 
 
-# --- mending ----------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A file that is not what it was, its hash, and what it is called to people."""
+    """A damaged file, its hash, and its name for people."""
 
     path: Path
     sha256: str
     name: str
 
 
-def damage(data: Path) -> Iterator[Damage]:
-    """The files of generations, and the originals, that are missing or not as their hash says."""
+def find_damage(data: Path) -> Iterator[Damage]:
+    """Yield the missing or altered files of generations, and originals."""
     needed: set[str] = set()
     for number in generations.numbers(data):
         with suppress(UnknownName, LibraryError), generations.lease(data, number) as generation:
@@ -254,17 +246,17 @@ def damage(data: Path) -> Iterator[Damage]:
         yield Damage(path, path.name, path.name[:12])
 
 
-def mendable(session: Session) -> list[Damage]:
-    """What is damaged and whole in one of the site's backups."""
+def find_mendable(session: Session) -> list[Damage]:
+    """Return the damaged files that one of the site's backups has intact."""
     folder = backup.folder_of(session.settings)
     if folder is None or not folder.is_dir():
         return []
-    with backup.reading(folder):
-        return [one for one in damage(session.data) if backup.newest_with(folder, one.sha256)]
+    with backup.keeping_backups(folder):
+        return [one for one in find_damage(session.data) if backup.find_newest(folder, one.sha256)]
 
 
 def mend(session: Session, damaged: Damage) -> bool:
-    """Whether the file could be written anew from the site's backups."""
+    """Restore the file from the site's backups; return whether that succeeded."""
     folder = backup.folder_of(session.settings)
     if folder is None:
         return False
@@ -277,28 +269,24 @@ def mend(session: Session, damaged: Damage) -> bool:
 
 
 def verify_and_mend(session: Session, hooks: Hooks) -> tuple[Messages, Messages, Messages]:
-    """Read everything, mend what can be; return what was found, what was mended, and what is still damaged."""
+    """Read everything and mend what backups have; return faults found, mended, and remaining."""
     left = found = _stored(session.data, hooks)
-    mended = [one for one in damage(session.data) if mend(session, one)] if found else []
+    mended = [one for one in find_damage(session.data) if mend(session, one)] if found else []
     if mended:
         left = _stored(session.data, hooks)
-    models = _models(session)
+    registry = session.site.registry
+    models = tuple(
+        message("model.not_loaded", name=name, problem=problem)
+        for name in registry.registrations.models
+        for problem in registry.problems(name, full=True)
+    )
     note_whole_check(session.data, len(left) + len(models))
     said = tuple(message("integrity.mended", file=one.name) for one in mended)
     return (*found, *models), said, (*left, *models)
 
 
 def _stored(data: Path, hooks: Hooks) -> Messages:
-    """What is wrong with the generations, newest first, and with what lies beside them."""
-    found = of_generations(data, hooks=hooks)
+    """Return the faults of the generations, newest first, and of everything else."""
+    found = all_generation_faults(data, hooks=hooks)
     hooks.progress(len(found), len(found) + 1, "")
-    return (*chain.from_iterable(reversed(found.values())), *(fault.full_message for fault in beside(data)))
-
-
-def _models(session: Session) -> Messages:
-    registry = session.site.registry
-    return tuple(
-        message("model.not_loaded", name=name, problem=problem)
-        for name in registry.registrations.models
-        for problem in registry.problems(name, full=True)
-    )
+    return (*chain.from_iterable(reversed(found.values())), *(fault.full_message for fault in faults_beside(data)))

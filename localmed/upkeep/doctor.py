@@ -1,7 +1,7 @@
-"""``localmed doctor``: everything that can be looked at without loading a model, one line each.
+"""``localmed doctor``: checks of everything that needs no loaded model, one line each.
 
-Each check is a function from the site to lines; one that fails becomes a line itself, so that a broken part never
-hides the others. Works without a library. Nothing is changed, and no line holds a question, a record or document text.
+Each check is a function from the site to lines. A check that fails becomes a line itself, so that it hides no others.
+Works without a library and changes nothing. No line contains a question, a record or document text.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from localmed.library.catalogue import Catalogue
 from localmed.library.holding import Holding
 from localmed.library.in_force import in_force
 from localmed.library.state import FILE, quarantined, rows, selected
-from localmed.messages import known, parts, render
+from localmed.messages import known, parts
 from localmed.people import accounts, directory
 from localmed.people.noted_accounts import require_noted
 from localmed.process import children, files
@@ -43,7 +43,7 @@ from localmed.process.files import LEAST_FREE
 from localmed.site import stops
 from localmed.site.audit import Audit
 from localmed.upkeep import check
-from localmed.upkeep.fit import Machine, Place, fits, look, size
+from localmed.upkeep.fit import Machine, Place, fits, inspect_machine, size
 
 if TYPE_CHECKING:
     from localmed.domain.ports import EncoderIdentity
@@ -52,55 +52,45 @@ if TYPE_CHECKING:
     from localmed.site.site import Site as Opened
 
 
-PROBLEMS_EXIT_CODE = 5  # of ``localmed doctor`` if there is a problem: something stored or installed cannot be used
-LEAST_MEMORY = 4 * 2**30  # bytes; the starter takes one, an import with its children two more
-PYTHON = ((3, 11), (3, 13))  # from, up to but without; as in pyproject.toml
-RELEASED = "2026-11-01"  # no clock that is right is before this
+PROBLEMS_EXIT_CODE = 5  # of ``localmed doctor`` if there is a problem
+LEAST_MEMORY = 4 * 2**30  # bytes; the starter takes 1 GiB, an import with its children 2 GiB more
+PYTHON = ((3, 11), (3, 13))  # from, before; as in pyproject.toml
+RELEASED = "2026-11-01"  # a right clock is not before this
 BACKUP_DAYS = 2  # after which a backup is late: a night and a day
 PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 _PINNED = re.compile(r"([\w.-]+)==([\w.+!-]+)(\s*;.*extra.*)?")
 
 
 class Level(StrEnum):
-    """How a check ended."""
+    """The result of a check."""
 
     OK = "ok"
-    NOTICE = "notice"  # no fault: something is still to be done
-    WARNING = "warning"  # it works, and somebody should know
-    PROBLEM = "problem"  # it does not work, or is not safe, until somebody acts
+    NOTICE = "notice"  # no fault, but a task left to do
+    WARNING = "warning"  # works, but somebody should know
+    PROBLEM = "problem"  # does not work, or is not safe, until somebody acts
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One line: what was looked at, how it is, and what to do about it."""
+    """One line: what was checked, the result, and what to do about it."""
 
     name: str
     level: Level
-    messages: tuple[Message, ...]  # how it is; then what to do, if anything
+    messages: tuple[Message, ...]  # the result, then what to do
 
     @property
     def title(self) -> Message:
-        """What was looked at, in words."""
+        """What was checked, as a message."""
         code = f"doctor.name_{self.name.replace(' ', '_')}"
         return message(code) if known(code) else message("literal", text=self.name)
-
-    @property
-    def says(self) -> str:
-        """How it is, in English, for developers."""
-        return render(self.messages[0], "en")
-
-    @property
-    def remedy(self) -> str:
-        """What to do, in English, for developers; "" where there is nothing to do."""
-        return "".join(render(part, "en") for part in self.messages[1:])
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What the checks look at. ``full`` reads every byte of generations and models; ``now`` has a time zone.
+    """The checks' input. ``full`` reads every byte of generations and models; ``now`` has a time zone.
 
-    ``progress`` is told of each piece of a model that was read, ``host`` asks the model host how it is. ``encoder``
-    tells which one serves.
+    ``progress`` is called for each piece of a model that was read; ``host`` returns the model host's status,
+    ``encoder`` the encoder in use.
     """
 
     settings: Settings
@@ -115,24 +105,24 @@ class Site:
 
     @classmethod
     def of(cls, site: Opened, full: bool = False, progress: Callable[[float, str], object] = lambda *_: None) -> Site:
-        """This machine and the data folder of ``site``, now."""
+        """Return this machine and the data folder of ``site``, now."""
         now, environment = datetime.now().astimezone(), dict(os.environ)
-        return cls(site.settings, site.registry, look(), environment, now, full, progress, site.host_status,
+        return cls(site.settings, site.registry, inspect_machine(), environment, now, full, progress, site.host_status,
                    lambda: site.encoder.identity)  # fmt: skip
 
 
-def at(level: Level, name: str, code: str, /, **parameters: Parameter) -> Check:
-    """The line called ``name`` in the words of ``code``; one that is ok says nothing of what to do."""
+def make_check(level: Level, name: str, code: str, /, **parameters: Parameter) -> Check:
+    """Return the line ``name`` with the text of ``code``; one that is ok has no remedy."""
     said = parts(message(code, **parameters))
     return Check(name, level, said[:1] if level is Level.OK else said)
 
 
-ok, notice = partial(at, Level.OK), partial(at, Level.NOTICE)
-warning, problem = partial(at, Level.WARNING), partial(at, Level.PROBLEM)
+ok, notice = partial(make_check, Level.OK), partial(make_check, Level.NOTICE)
+warning, problem = partial(make_check, Level.WARNING), partial(make_check, Level.PROBLEM)
 
 
-def failed(name: str, error: LocalmedError) -> Check:
-    """A check that ended with ``error``."""
+def failed_check(name: str, error: LocalmedError) -> Check:
+    """Return the line of a check that failed with ``error``."""
     return Check(name, Level.PROBLEM, error.messages)
 
 
@@ -140,7 +130,7 @@ def failed(name: str, error: LocalmedError) -> Check:
 
 
 def memory(site: Site) -> Iterator[Check]:
-    """Enough for what runs without a language model."""
+    """Memory for everything but a language model."""
     machine, least = site.machine, size(LEAST_MEMORY)
     level = warning if machine.memory < LEAST_MEMORY else ok
     memory, free = size(machine.memory), size(machine.available)
@@ -148,7 +138,7 @@ def memory(site: Site) -> Iterator[Check]:
 
 
 def gpu(site: Site) -> Iterator[Check]:
-    """GPU, driver and its memory."""
+    """GPU, driver and memory."""
     for card in site.machine.gpus:
         memory, free = size(card.memory), size(card.free)
         yield ok("gpu", "doctor.gpu", name=card.name, driver=card.driver, memory=memory, free=free)
@@ -159,7 +149,7 @@ def gpu(site: Site) -> Iterator[Check]:
 
 
 def scans(site: Site) -> Iterator[Check]:
-    """Who reads pages without text."""
+    """The OCR engine."""
     if site.settings.read.ocr and (engine := ocr.identity()):
         yield ok("scans", "doctor.scans", engine=engine)
     else:
@@ -167,7 +157,7 @@ def scans(site: Site) -> Iterator[Check]:
 
 
 def isolation(site: Site) -> Iterator[Check]:
-    """Whether the processes that read files are kept from the network and from other files."""
+    """Whether processes that read files are isolated from the network and from other files."""
     isolated = children.isolation()
     make = problem if site.settings.read.isolation else warning
     if isolated.network and isolated.files:
@@ -177,7 +167,7 @@ def isolation(site: Site) -> Iterator[Check]:
 
 
 def clock(site: Site) -> Iterator[Check]:
-    """Dates decide which guideline is the newest and stand in the audit log."""
+    """The clock: dates decide which guideline is the newest and appear in the audit log."""
     released = datetime.fromisoformat(RELEASED).astimezone(site.now.tzinfo)
     if site.now < released:
         yield problem("clock", "doctor.clock_early", date=f"{site.now:%Y-%m-%d}")
@@ -186,7 +176,7 @@ def clock(site: Site) -> Iterator[Check]:
 
 
 def sign_in(site: Site) -> Iterator[Check]:
-    """The hospital's directory answers a look-up, whole, as each sign-in asks it; nothing is dialled without one."""
+    """A complete look-up in the hospital's directory, as at each sign-in. Nothing is contacted without one."""
     directory_settings = site.settings.web.ldap
     if directory_settings.server:
         directory.examine(directory_settings)
@@ -194,28 +184,26 @@ def sign_in(site: Site) -> Iterator[Check]:
 
 
 def python(site: Site) -> Iterator[Check]:
-    """The interpreter, and every library in the version that was tried."""
+    """The interpreter's and every library's version."""
     del site
     version = ".".join(map(str, sys.version_info[:3]))
     tried = PYTHON[0] <= sys.version_info[:2] < PYTHON[1]
-    yield (
-        ok("python", "doctor.python", version=version)
-        if tried
-        else problem("python", "doctor.python_other", version=version)
-    )
+    yield (ok if tried else problem)("python", "doctor.python" if tried else "doctor.python_other", version=version)
     try:
         pinned = [match for requirement in metadata.requires("localmed") or () if (match := _PINNED.match(requirement))]
     except metadata.PackageNotFoundError:
         yield warning("libraries", "doctor.not_installed")
         return
-    if wrong := tuple(filter(None, (_other(*match.groups()) for match in pinned))):
+    if wrong := tuple(filter(None, (_library_fault(*match.groups()) for match in pinned))):
         yield problem("libraries", "doctor.libraries_other", libraries=wrong)
     else:
         yield ok("libraries", "doctor.libraries", count=len(pinned))
 
 
-def _other(name: str, pinned: str, extra: str | None) -> Message | None:
-    """What is wrong with the installed ``name``; an extra may be missing. "+cpu" and the like do not count."""
+def _library_fault(name: str, pinned: str, extra: str | None) -> Message | None:
+    """Return what is wrong with the installed ``name``, ``None`` for a missing extra. Suffixes like "+cpu" do not
+    count.
+    """
     try:
         version = metadata.version(name)
     except metadata.PackageNotFoundError:
@@ -226,7 +214,7 @@ def _other(name: str, pinned: str, extra: str | None) -> Message | None:
 
 
 def offline(site: Site) -> Iterator[Check]:
-    """Nothing in the environment asks a library to look for a network."""
+    """Environment variables that would make a library use a network."""
     names = {name.lower(): name for name in site.environment}
     proxies = [names[name] for name in PROXIES if name in names]
     against = [name for name, value in OFFLINE.items() if site.environment.get(name, value) != value]
@@ -238,20 +226,16 @@ def offline(site: Site) -> Iterator[Check]:
         yield ok("offline", "doctor.offline", count=len(OFFLINE))
 
 
-# --- models --------------------------------------------------------------------------------------------------------
-
-
 def _chosen(site: Site) -> dict[str, str]:
-    """The models that the profile and ``localmed models use`` choose: name by role."""
     registered = site.registry.registrations
     chosen = chosen_models(site.settings, registered.roles, registered.models)
     return {role: name for role, name in chosen.items() if not built_in(role, name)}
 
 
 def other_encoder(site: Site) -> Iterator[Check]:
-    """The library is of the encoder that serves; of another one, no question is answered."""
+    """Whether the library's encoder is the one in use; otherwise no question is answered."""
     built_with, serving = generations.encoder(site.settings.data), None
-    with suppress(ModelError):  # of a model that is not there ``models_chosen`` tells
+    with suppress(ModelError):  # ``models_chosen`` reports a missing model
         serving = site.encoder()
     if built_with and serving and built_with not in (serving.stored_as, serving.slug):
         yield problem("models", "library.encoder", built_with=built_with, encoder=serving.stored_as)
@@ -264,7 +248,7 @@ def settings_gone(site: Site) -> Iterator[Check]:
 
 
 def models_chosen(site: Site) -> Iterator[Check]:
-    """Every model that is asked for is registered."""
+    """Whether every chosen model is registered."""
     known, chosen = site.registry.registrations.models, _chosen(site)
     for role, name in chosen.items():
         if name not in known:
@@ -289,7 +273,6 @@ def models_chosen(site: Site) -> Iterator[Check]:
 
 
 def _self_test(site: Site) -> Iterator[Check]:
-    """The chat model that serves has been through its self-test, by the questions of this version."""
     from localmed.answering import self_test
 
     chat, chosen = site.settings.chat, _chosen(site)
@@ -304,7 +287,7 @@ def _self_test(site: Site) -> Iterator[Check]:
 
 
 def _server(site: Site) -> Check:
-    """The chat server that the settings name; it comes before a registered model and is not dialled here."""
+    """The configured chat server, which takes precedence over a registered model; it is not contacted."""
     chat = site.settings.chat
     for server in (chat.server, *chat.replicas):
         if server not in chat.servers:
@@ -315,7 +298,7 @@ def _server(site: Site) -> Check:
 
 
 def models_whole(site: Site) -> Iterator[Check]:
-    """Every registered file is as it was when it was hashed."""
+    """Whether every registered file is unaltered."""
     names = list(site.registry.registrations.models)
     faults = [(name, fault) for name in names for fault in site.registry.problems(name, site.full, site.progress)]
     for name, fault in faults:
@@ -328,7 +311,7 @@ def models_whole(site: Site) -> Iterator[Check]:
 
 
 def models_fit(site: Site) -> Iterator[Check]:
-    """Every chosen model fits this machine."""
+    """Whether every chosen model fits this machine."""
     chosen = set(_chosen(site).values())
     for one in (one for one in fits(site.registry.candidates(), site.machine) if one.name in chosen):
         if one.best is Place.NOWHERE:
@@ -340,7 +323,7 @@ def models_fit(site: Site) -> Iterator[Check]:
 
 
 def model_host(site: Site) -> Iterator[Check]:
-    """Whether a model host runs, and whether commands can use it."""
+    """Whether a model host is running and usable."""
     host = site.host()
     if host is None:
         yield ok("model host", "doctor.no_host")
@@ -351,13 +334,13 @@ def model_host(site: Site) -> Iterator[Check]:
         yield ok("model host", code, process=host.process, memory=size(host.memory))
 
 
-NAMED = 20  # faults; the rest is counted
-COMFORTABLE = 2 * 2**30  # bytes free; an import keeps originals and vectors besides the generation that it builds
-AHEAD = timedelta(minutes=10)  # a clock that was set back by less does no harm to the order of the log
+NAMED = 20  # faults that are listed; the rest is counted
+COMFORTABLE = 2 * 2**30  # bytes free; an import stores originals and vectors besides the generation
+AHEAD = timedelta(minutes=10)  # by which the clock may be behind the log
 
 
 def rights(site: Site) -> Iterator[Check]:
-    """Nobody but the account that runs localmed reads the data folder."""
+    """Whether only the account that runs localmed can read the data folder."""
     data = site.settings.data
     if not data.exists():
         yield ok("rights", "doctor.no_folder", folder=str(data))
@@ -368,25 +351,20 @@ def rights(site: Site) -> Iterator[Check]:
     elif status.st_mode & 0o077:
         yield problem("rights", "doctor.open_folder", folder=str(data), mode=f"{stat.S_IMODE(status.st_mode):o}")
     else:
-        yield from _secrets(data) or [ok("rights", "doctor.private_folder", folder=str(data))]
-
-
-def _secrets(data: Path) -> list[Check]:
-    """The keys that others may read."""
-    paths = [data / place.name for place in layout.PLACES if place.kind is layout.Kind.SECRET]
-    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in paths if path.exists()}
-    return [
-        problem("rights", "doctor.open_secret", file=str(path), mode=f"{mode:o}")
-        for path, mode in modes.items()
-        if mode & 0o077
-    ]
+        paths = [data / place.name for place in layout.PLACES if place.kind is layout.Kind.SECRET]
+        modes = {path: stat.S_IMODE(path.stat().st_mode) for path in paths if path.exists()}
+        readable = {path: mode for path, mode in modes.items() if mode & 0o077}
+        for path, mode in readable.items():
+            yield problem("rights", "doctor.open_secret", file=str(path), mode=f"{mode:o}")
+        if not readable:
+            yield ok("rights", "doctor.private_folder", folder=str(data))
 
 
 def data_folder(site: Site) -> Iterator[Check]:
-    """What lies in the data folder and nobody of ours has written, and what a restore that was cut off left beside."""
-    from localmed.upkeep.restore import cut_off
+    """Unknown files in the data folder, and folders that an interrupted restore left beside it."""
+    from localmed.upkeep.restore import interrupted_folders
 
-    if left := cut_off(site.settings.data):
+    if left := interrupted_folders(site.settings.data):
         names = tuple(path.name for path in left)
         yield warning("data folder", "doctor.restore_cut_off", folder=str(site.settings.data.parent), names=names)
     if unknown := layout.unknown(site.settings.data):
@@ -395,9 +373,11 @@ def data_folder(site: Site) -> Iterator[Check]:
 
 
 def space(site: Site) -> Iterator[Check]:
-    """Room for the next import, and for a rebuild of everything that is served."""
+    """Disk space for the next import and for a rebuild of the served generation."""
     existing = next(path for path in (site.settings.data, *site.settings.data.parents) if path.exists())
-    free, needed = shutil.disk_usage(existing).free, _generation_bytes(site.settings.data)
+    free, needed = shutil.disk_usage(existing).free, 0
+    with suppress(NoLibrary, Damaged):  # ``library`` reports it
+        needed = sum(file.bytes for file in generations.served_manifest(site.settings.data).files.values())
     figures = {"free": size(free), "needed": size(needed), "comfortable": size(COMFORTABLE + needed)}
     if free < LEAST_FREE + needed // 10:
         yield problem("disk", "doctor.disk_full", **figures)
@@ -407,22 +387,15 @@ def space(site: Site) -> Iterator[Check]:
         yield ok("disk", "doctor.disk", **figures)
 
 
-def _generation_bytes(data: Path) -> int:
-    try:
-        return sum(file.bytes for file in generations.served_manifest(data).files.values())
-    except (NoLibrary, Damaged):  # told by ``library``
-        return 0
-
-
 def library(site: Site) -> Iterator[Check]:
-    """The generation that is served has all its files, and with ``full`` the kept ones have every byte."""
+    """Whether the served generation is intact; with ``full`` every byte of all generations."""
     data = site.settings.data
     try:
         served = generations.served_number(data)
     except NoLibrary:
         yield ok("library", "doctor.no_library")
         return
-    faults, name = check.of_generations(data, site.full), f"{served:04d}"
+    faults, name = check.all_generation_faults(data, site.full), f"{served:04d}"
     if served not in faults:
         yield problem("library", "generation.incomplete", name=name)
         return
@@ -439,9 +412,9 @@ def library(site: Site) -> Iterator[Check]:
 def beside(site: Site) -> Iterator[Check]:
     """With ``full``: everything stored beside the generations, read whole."""
     if site.full and site.settings.data.exists():
-        faults = check.beside(site.settings.data)
+        faults = check.faults_beside(site.settings.data)
         for fault in faults[:NAMED]:
-            yield failed("beside", fault)
+            yield failed_check("beside", fault)
         if len(faults) > NAMED:
             yield problem("beside", "stored.more", count=len(faults) - NAMED)
         if not faults:
@@ -449,12 +422,12 @@ def beside(site: Site) -> Iterator[Check]:
 
 
 def whole_check(site: Site) -> Iterator[Check]:
-    """When everything stored was read last; ``full`` does that now."""
+    """When everything stored was last read; with ``full`` that happens now."""
     data = site.settings.data
     if site.full or not (data / layout.CURRENT).exists():
         return
     last = check.last_whole_check(data)
-    since = datetime.fromisoformat(last.time if last else _begun(data))
+    since = datetime.fromisoformat(last.time if last else _first_change(data))
     late = site.now - since > timedelta(check.WHOLE_CHECK_DAYS)
     time = f"{since.astimezone(site.now.tzinfo):%Y-%m-%d %H:%M}"
     known: dict[str, Parameter] = {"time": time, "days": check.WHOLE_CHECK_DAYS}
@@ -469,7 +442,7 @@ def whole_check(site: Site) -> Iterator[Check]:
 
 
 def backups(site: Site) -> Iterator[Check]:
-    """When the last backup was made; wherever it lies, which may be away."""
+    """When the last backup was made, even if its disk is not connected."""
     data = site.settings.data
     query = """
     SELECT json_extract(entry, '$.time') FROM journal
@@ -488,8 +461,7 @@ def backups(site: Site) -> Iterator[Check]:
         yield ok("backup", "doctor.backup", time=made, folder=site.settings.backup.folder)
 
 
-def _begun(data: Path) -> str:
-    """When the first change of the library was noted; long ago where that is not known."""
+def _first_change(data: Path) -> str:
     if (data / FILE).exists():
         with suppress(LocalmedError, IndexError), Audit(data) as log:
             return log.entries()[0].time
@@ -509,7 +481,7 @@ def writer(site: Site) -> Iterator[Check]:
 
 
 def quarantine(site: Site) -> Iterator[Check]:
-    """Files that imports have refused."""
+    """Files that imports refused."""
     refused = 0
     if (site.settings.data / FILE).exists():
         with rows(site.settings.data) as state:
@@ -522,7 +494,7 @@ def quarantine(site: Site) -> Iterator[Check]:
 
 
 def state(site: Site) -> Iterator[Check]:
-    """What is in force can be told for certain, and the accounts are what the journal knows."""
+    """Whether the state in force is readable and the accounts match the journal."""
     now = in_force(site.settings.data)
     accounts.require_accounts(site.settings.data)
     require_noted(site.settings.data)
@@ -531,7 +503,7 @@ def state(site: Site) -> Iterator[Check]:
 
 
 def governance(site: Site) -> Iterator[Check]:
-    """Documents that somebody should look at: overdue for review, waiting for their day, without an owner."""
+    """Documents to look at: overdue for review, waiting for their day, without an owner."""
     day = site.now.date().isoformat()
     try:
         with generations.lease(site.settings.data) as served, closing(Catalogue(served / CATALOGUE)) as catalogue:
@@ -545,7 +517,7 @@ def governance(site: Site) -> Iterator[Check]:
 
 
 def audit(site: Site) -> Iterator[Check]:
-    """The log's chain is whole, and the clock has not gone back behind it."""
+    """Whether the log's chain is intact, and the clock is not behind its newest entry."""
     if not (site.settings.data / FILE).exists():
         yield ok("audit", "doctor.audit_empty")
         return
@@ -568,50 +540,47 @@ def audit(site: Site) -> Iterator[Check]:
         yield problem("clock", "doctor.clock_behind_log", time=f"{newest:%Y-%m-%d %H:%M}")
 
 
-# --- all of them -----------------------------------------------------------------------------------------------------
-
-
 CHECKS: tuple[Callable[[Site], Iterator[Check]], ...] = (
     python, offline, settings_gone, memory, gpu, scans, isolation, clock, sign_in, models_chosen, other_encoder,
     models_whole, models_fit, model_host, rights, data_folder, space, library, beside, whole_check, backups, writer,
     audit, state, quarantine, governance,
 )  # fmt: skip
-OF_EVERY_COLLECTION = (space, audit, state, quarantine, governance)  # counts and sizes, hidden collections' as well
+OF_EVERY_COLLECTION = (space, audit, state, quarantine, governance)  # their counts include hidden collections
 
 
 def checks_for(settings: Settings) -> tuple[Callable[[Site], Iterator[Check]], ...]:
-    """The checks that whoever runs this may see."""
+    """Return the checks that the caller may see."""
     whole = groups_of(settings.reader.groups, settings.data) is None
     return tuple(check for check in CHECKS if whole or check not in OF_EVERY_COLLECTION)
 
 
 def examine(site: Site, checks: Iterable[Callable[[Site], Iterator[Check]]] = CHECKS) -> Iterator[Check]:
-    """The lines of all ``checks``, in order, as they are found."""
+    """Yield the lines of all ``checks`` in order."""
     for one in checks:
         try:
             yield from one(site)
         except LocalmedError as error:
-            yield failed(one.__name__.replace("_", " "), error)
+            yield failed_check(one.__name__.replace("_", " "), error)
         except (OSError, sqlite3.Error, ValueError, TypeError) as error:
             yield problem(one.__name__.replace("_", " "), "doctor.unseen", kind=type(error).__name__)
 
 
 def faults_stored(checks: Iterable[Check]) -> int:
-    """How many of ``checks`` found something wrong with what is stored."""
+    """Count the lines that report damage of stored data."""
     return sum(check.name in ("library", "beside") and check.level is not Level.OK for check in checks)
 
 
 def worst(checks: Iterable[Check]) -> Level:
-    """The most serious level among ``checks``."""
+    """Return the most serious level among ``checks``."""
     levels = {check.level for check in checks}
     return next((level for level in (Level.PROBLEM, Level.WARNING) if level in levels), Level.OK)
 
 
-# --- whether a site can serve pages and answer, by codes that hold nothing of anybody ---------------------------------
+# --- readiness codes for monitoring, without personal data ------------------------------------------------------------
 
 
 def not_ready(site: Opened) -> Iterator[str]:
-    """What keeps the pages from working: ``state`` (accounts, logins, the journal)."""
+    """Yield a code if the pages cannot work: ``state`` (accounts, logins, the journal)."""
     try:
         with rows(site.data) as state:
             state.execute("BEGIN IMMEDIATE")
@@ -621,7 +590,7 @@ def not_ready(site: Opened) -> Iterator[str]:
 
 
 def not_answering(site: Opened) -> Iterator[str]:
-    """What keeps a question from being answered: ``library``, ``models`` (a model host that hangs), ``stopped``."""
+    """Yield codes of what prevents answers: ``library``, ``models`` (the model host does not respond), ``stopped``."""
     try:
         with site.workspace():
             pass

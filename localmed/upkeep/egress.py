@@ -1,12 +1,11 @@
-"""Nothing leaves: an import, a question and the pages in a browser's place, each system call on a socket written down.
+"""Proof that nothing leaves the machine: every socket call of an import, a question and the pages, recorded by strace.
 
-Every step runs in a network namespace of its own, which has a loopback and nothing else, under strace, which sees every
-process that the step starts. A report of each ``connect``, ``sendto``, ``sendmsg``, ``sendmmsg`` and ``bind`` is what
-the security office keeps. What Python or a library says of itself is no part of it: Rust and C code are seen alike.
+Every step runs in a network namespace with only a loopback, under strace, which follows all its processes, in any
+language. The report lists each ``connect``, ``sendto``, ``sendmsg``, ``sendmmsg`` and ``bind`` for the security office.
+Unix sockets are local and counted apart. An address other than the loopback's is *beyond*, even if the namespace would
+block it.
 
-Unix sockets are calls within the machine and counted apart. An address that is not the loopback's is *beyond*, whether
-or not the namespace would have let it through. Not covered: a kernel or an strace that lies; what a site changes
-afterwards; the browsers on other machines.
+Not covered: a kernel or strace that lies; later changes of the site; browsers on other machines.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ WITHIN = ("AF_UNIX", "AF_LOCAL", "AF_NETLINK", "AF_ALG", "AF_UNSPEC")  # familie
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A system call on a socket: where it went, and whether that is beyond this machine."""
+    """A system call on a socket and its address."""
 
     name: str
     family: str
@@ -53,7 +52,7 @@ class Call:
 
     @property
     def beyond(self) -> bool:
-        """Whether it reaches for anything but this machine; a family that is not known counts as that."""
+        """Whether it addresses anything but this machine; an unknown family counts as that."""
         if self.family in WITHIN or not self.family:
             return False
         return not self.address.startswith(LOOPBACK)
@@ -61,7 +60,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that was done, how it ended, and its calls with how often each was made."""
+    """One step, its exit code, and its calls with their counts."""
 
     name: str
     exit_code: int
@@ -71,13 +70,13 @@ class Step:
 
     @property
     def beyond(self) -> int:
-        """How many calls reached beyond this machine."""
+        """The number of calls beyond this machine."""
         return sum(count for call, count in self.calls if call.beyond)
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What the security office keeps."""
+    """The report for the security office."""
 
     created: str
     version: str
@@ -87,20 +86,20 @@ class Proof:
 
     @property
     def beyond(self) -> int:
-        """How many calls reached beyond this machine, in all steps."""
+        """The number of calls beyond this machine in all steps."""
         return sum(step.beyond for step in self.steps)
 
     @property
     def holds(self) -> bool:
-        """Whether every step ran to its end and nothing reached beyond."""
+        """Whether every step completed and no call went beyond."""
         return not self.beyond and all(step.exit_code == 0 and step.processes for step in self.steps)
 
 
 def prove(hooks: Hooks = SILENT) -> Proof:
-    """Run every step; raise ``UsageError`` where strace or the namespace is missing: then nothing is proved."""
+    """Run every step; raise ``UsageError`` if strace or the namespace is unavailable."""
     import platform
 
-    alone, version = namespace(), tracer()
+    alone, version = namespace_command(), strace_version()
     steps = []
     with tempfile.TemporaryDirectory() as folder:
         for number, name in enumerate(STEPS):
@@ -112,7 +111,7 @@ def prove(hooks: Hooks = SILENT) -> Proof:
 
 def _step(name: str, alone: list[str], folder: Path) -> Step:
     trace = folder / f"{name}.trace"
-    command = [*alone, *watched(trace), sys.executable, "-P", "-m", MODULE, name, str(folder)]
+    command = [*alone, *traced_command(trace), sys.executable, "-P", "-m", MODULE, name, str(folder)]
     began = time.monotonic()
     try:
         done = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False, env=scrubbed())
@@ -121,17 +120,19 @@ def _step(name: str, alone: list[str], folder: Path) -> Step:
         code = -1
     lines = trace.read_text("utf-8", "replace").splitlines() if trace.exists() else []
     pids = {line.split(" ", 1)[0] for line in lines}
-    return Step(name, code, round(time.monotonic() - began, 1), len(pids), tuple(Counter(calls(lines)).most_common()))
+    return Step(
+        name, code, round(time.monotonic() - began, 1), len(pids), tuple(Counter(parse_calls(lines)).most_common())
+    )
 
 
-def watched(trace: Path) -> list[str]:
-    """How a command is run under strace, which writes to ``trace``."""
+def traced_command(trace: Path) -> list[str]:
+    """Return the command prefix of strace, which writes to ``trace``."""
     options = f"-f --seccomp-bpf -qq -s 0 -e trace={','.join(CALLS)} -e signal=none -o"
     return [*TRACER, *options.split(), str(trace)]
 
 
-def calls(lines: Iterable[str]) -> Iterator[Call]:
-    """The calls in what strace wrote. One that names no address (a socket that is connected already) has no family."""
+def parse_calls(lines: Iterable[str]) -> Iterator[Call]:
+    """Yield the calls in strace's output. A call without an address (on a connected socket) has no family."""
     for line in lines:
         if match := _CALL.match(line):
             found = (_FAMILY.search(match[3]), _IPV4.search(match[3]) or _IPV6.search(match[3]), _PORT.search(match[3]))
@@ -139,8 +140,8 @@ def calls(lines: Iterable[str]) -> Iterator[Call]:
             yield Call(match[2], family, address, int(port or 0))
 
 
-def namespace() -> list[str]:
-    """How a command is run in an empty network; raise ``UsageError`` where the kernel lets nobody."""
+def namespace_command() -> list[str]:
+    """Return the command prefix for an empty network; raise ``UsageError`` if the kernel forbids it."""
     for options in ("-rn", "-n") if shutil.which("unshare") else ():
         command = ["unshare", options, "--"]
         if subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0:
@@ -148,8 +149,8 @@ def namespace() -> list[str]:
     raise UsageError("egress.no_namespace")
 
 
-def tracer() -> str:
-    """Its version; raise ``UsageError`` where it is missing or may not trace."""
+def strace_version() -> str:
+    """Return strace's version; raise ``UsageError`` if it is missing or may not trace."""
     try:
         works = subprocess.run([*TRACER, "-qq", "-o", "/dev/null", "true"], capture_output=True, check=False)
         if works.returncode == 0:

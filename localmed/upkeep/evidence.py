@@ -1,19 +1,19 @@
-"""Evidence for whoever buys or approves: one folder of what is known of this installation, with digests, signed.
+"""Evidence for buyers and approvers: one folder about this installation, with digests, signed.
 
 ::
 
-    index.html           what lies here, and what is missing and where it comes from
+    index.html           contents, missing parts and their sources
     attributes.html      HTI-1's source attributes; card.html: the Coalition for Health AI's model card
     hazards.html         the hazard log and what is not claimed
     models.json          every model with its files' sha256; corpus.json: every collection
     benchmarks.json      figures, badge errors among them
     sbom.cdx.json        the bundle's bill of materials
-    change.json          the last generations, what made each, and which canaries the last change moved
+    change.json          the last generations, their reasons, and the canaries that the last change moved
     canaries.json        the canary questions, asked for this folder
-    egress.*  tests.*  wcag.*  what was handed over by --attach, or came with the bundle
-    SHA256SUMS           of all; SHA256SUMS.sig and .pem: signed by a key of the site's
+    egress.*  tests.*  wcag.*  attached by --attach, or from the bundle
+    SHA256SUMS           of all; SHA256SUMS.sig and .pem: signed by the site's key
 
-Nothing here is made up where a part is missing: the index says so. No question, record or document text is in it.
+Missing parts are named, not invented. The folder has no question, record or document text.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
     from localmed.site.session import Session
 
 HERE = Path(__file__).parent
-SHARE = Path(sys.prefix) / "share" / "localmed"  # what the installer keeps of its bundle
+SHARE = Path(sys.prefix) / "share" / "localmed"  # parts of the bundle that the installer keeps
 PARTS = ("attributes", "card", "hazards", "models", "corpus", "change", "canaries", "sbom",
          "benchmarks", "tests", "egress", "wcag")  # fmt: skip
-ATTACHED = ("sbom", "benchmarks", "tests", "egress", "wcag")  # what comes as files
+ATTACHED = ("sbom", "benchmarks", "tests", "egress", "wcag")  # parts that are files
 NAMES = {"results.json": "benchmarks.json"}
 SUMS = "SHA256SUMS"
 MOST = 2**30  # bytes of one attached file
@@ -56,9 +56,9 @@ Page = Callable[[str, Mapping[str, Any]], str]
 
 
 def write(session: Session, out: Path, attached: Sequence[Path], key: Path | None, page: Page) -> dict[str, bool]:
-    """Write the folder ``out``; return which parts it has. ``page`` renders a part's values for people.
+    """Write the folder ``out``; return which parts it has. ``page`` renders a part's values as HTML.
 
-    Raise ``UsageError`` for a folder that is there, ``InputError`` for an attachment that is no part.
+    Raise ``UsageError`` if the folder exists, ``InputError`` for an attachment that is no part.
     """
     if out.exists():
         raise UsageError("file.exists", file=str(out))
@@ -69,18 +69,18 @@ def write(session: Session, out: Path, attached: Sequence[Path], key: Path | Non
         raise UsageError("file.unwritable", file=str(out), reason=reason(error)) from None
     try:
         for name, values in (("attributes", cards()), ("card", cards()), ("hazards", hazards())):
-            _put(out / f"{name}.html", page(name, values).encode())
+            _write_file(out / f"{name}.html", page(name, values).encode())
         told = {"hazards": hazards(), "models": _models(session), "corpus": _corpus(session),
                 "change": _change(session), "canaries": _canaries(session)}  # fmt: skip
         for name, value in told.items():
-            _put(out / f"{name}.json", json.dumps(value, ensure_ascii=False, indent=1).encode())
+            _write_file(out / f"{name}.json", json.dumps(value, ensure_ascii=False, indent=1).encode())
         for file in (*_installed(), *attached):
-            if not (part := _part(file)):
+            if not (part := _part_name(file)):
                 raise InputError("evidence.no_part", file=str(file), parts=ATTACHED)
-            _put(out / part, files.contents(file, MOST))
+            _write_file(out / part, files.contents(file, MOST))
         there = {name: any(out.glob(f"{name}.*")) for name in PARTS}
-        _put(out / "index.html", page("index", there).encode())
-        _sum(out, signer)
+        _write_file(out / "index.html", page("index", there).encode())
+        _write_sums(out, signer)
         return there
     except BaseException:
         shutil.rmtree(out, ignore_errors=True)
@@ -88,17 +88,16 @@ def write(session: Session, out: Path, attached: Sequence[Path], key: Path | Non
 
 
 def cards() -> dict[str, Any]:
-    """HTI-1's attributes and the model card, as data."""
+    """Return HTI-1's attributes and the model card."""
     return tomllib.loads((HERE / "cards.toml").read_text("utf-8"))
 
 
 def hazards() -> dict[str, Any]:
-    """The hazard log, as data."""
+    """Return the hazard log."""
     return tomllib.loads((HERE / "hazards.toml").read_text("utf-8"))
 
 
 def _models(session: Session) -> list[dict[str, Any]]:
-    """The registered models by their files' digests, and what serves each role."""
     return [
         {"name": model.name, "role": model.role, "added": model.added, "by": model.by, "files": [
             {"name": file.name, "bytes": file.stamp.bytes, "sha256": file.sha256} for file in model.files
@@ -108,7 +107,6 @@ def _models(session: Session) -> list[dict[str, Any]]:
 
 
 def _corpus(session: Session) -> list[dict[str, Any]]:
-    """Every collection: what it is, its licence, and how many documents of which status, language and edition."""
     rows = []
     with suppress(LocalmedError), session.workspace() as workspace:
         for collection in workspace.library.catalogue.collections():
@@ -127,19 +125,17 @@ def _corpus(session: Session) -> list[dict[str, Any]]:
 
 
 def _change(session: Session) -> dict[str, Any]:
-    """The generations that are kept, what made each, and what the last one undid or did."""
     kept = []
     with suppress(LocalmedError):
         for row in lookups.generations_kept(session):
             reason = as_json(row.reason, "en") if isinstance(row.reason, Message) else row.reason
             kept.append({"number": row.number, "served": row.served, "created": row.created, "reason": reason,
                          "documents": row.documents, "passages": row.passages})  # fmt: skip
-    moved = [asdict(line) for line in nights.lines_of(canary_gate.last(session.data))]
+    moved = [asdict(line) for line in nights.canary_lines(canary_gate.last(session.data))]
     return {"version": __version__, "generations": kept, "canaries_moved": moved}
 
 
 def _canaries(session: Session) -> dict[str, Any]:
-    """The canary questions, asked now: what each watches, and what became of it."""
     try:
         compared = canary_gate.standing(session)
         kinds = {canary.id: canary.kinds for canary in canary_gate.of_served(session)} if compared.after else {}
@@ -150,32 +146,29 @@ def _canaries(session: Session) -> dict[str, Any]:
 
 
 def _installed() -> list[Path]:
-    """What the installer kept of its bundle."""
     kept = [path for path in (SHARE / "sbom.cdx.json", *sorted((SHARE / "evidence").glob("*"))) if path.is_file()]
-    return [path for path in kept if _part(path)]
+    return [path for path in kept if _part_name(path)]
 
 
-def _part(file: Path) -> str:
-    """The name under which ``file`` lies in the folder; "" if it is no part."""
+def _part_name(file: Path) -> str:
     name = NAMES.get(file.name, file.name)
     return name if name.split(".")[0] in ATTACHED else ""
 
 
-def _put(path: Path, content: bytes) -> None:
+def _write_file(path: Path, content: bytes) -> None:
     files.replace(path, content, 0o644)
 
 
-def _sum(out: Path, signer: Any) -> None:
-    """The digests of all files, and their signature."""
+def _write_sums(out: Path, signer: Any) -> None:
     names = sorted(path.name for path in out.iterdir())
     content = "".join(f"{sha256_of(out / name)}  {name}\n" for name in names).encode()
-    _put(out / SUMS, content)
+    _write_file(out / SUMS, content)
     if signer is not None:
         public = base64.b64encode(PREFIX + signer.public_key().public_bytes_raw()).decode()
-        _put(out / f"{SUMS}.sig", signer.sign(content))
-        _put(out / f"{SUMS}.pem", f"-----BEGIN PUBLIC KEY-----\n{public}\n-----END PUBLIC KEY-----\n".encode())
+        _write_file(out / f"{SUMS}.sig", signer.sign(content))
+        _write_file(out / f"{SUMS}.pem", f"-----BEGIN PUBLIC KEY-----\n{public}\n-----END PUBLIC KEY-----\n".encode())
 
 
-def missing(there: Mapping[str, bool]) -> list[Message]:
-    """The parts that are not there, and where each comes from."""
+def missing_parts(there: Mapping[str, bool]) -> list[Message]:
+    """Return the missing parts, each with its source."""
     return [message(f"evidence.part_{name}") for name, is_there in there.items() if not is_there]

@@ -1,13 +1,12 @@
-"""Which models fit this machine, with how much context: weights, cache of keys and values, working memory.
+"""Which models fit this machine, at which context: weights, cache of keys and values, working memory.
 
-The cache takes layers x heads of keys and values x their width x 2 x 2 bytes for each token (grouped-query attention,
-half precision). Working memory is the logits, activations and buffers of llama.cpp and CUDA, taken as a share of the
-weights and a fixed part. All of it is an estimate: of a model that is not added yet from its manifest, of a registered
-one from its own files and header. Memory that others use at the moment is not counted: what is free changes.
+For each token the cache takes layers x key-value heads x their width x 2 x 2 bytes (grouped-query attention, half
+precision). Working memory (logits, activations, buffers of llama.cpp and CUDA) is a share of the weights and a fixed
+part. These are estimates: from the manifest of a model that is not added yet, else from its files and header. Current
+use by others is ignored.
 
-What the machine has is asked of the system and ``nvidia-smi``; no model library is loaded. Memory is what this process
-may use, so a container's limit counts; ``nvidia-smi`` has ``SMI_SECONDS`` to answer, and where it does not, the machine
-counts as one without a GPU and says why.
+The hardware is read from the system and ``nvidia-smi``; no model library is loaded. Memory is this process's limit (a
+container's counts). If ``nvidia-smi`` does not answer in ``SMI_SECONDS``, the machine has no GPU, with the reason.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class Place(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a model takes with ``context`` tokens (0: it has no cache), in bytes, and where that fits."""
+    """The bytes of a model with ``context`` tokens (0: no cache), and where they fit."""
 
     context: int
     bytes: int
@@ -76,7 +75,7 @@ class Fit:
 
 
 def fits(candidates: Iterable[Candidate], machine: Machine) -> list[Fit]:
-    """For each model what it needs at each of ``CONTEXTS``, and where it fits."""
+    """Return the needs of each model at each of ``CONTEXTS``, and where they fit."""
     return [
         Fit(candidate.name, candidate.role, candidate.registered, candidate.footprint.exact, _needs(candidate, machine))
         for candidate in candidates
@@ -99,7 +98,7 @@ def _needs(candidate: Candidate, machine: Machine) -> tuple[Need, ...]:
 
 
 def place(needed: int, machine: Machine) -> Place:
-    """Where ``needed`` bytes fit: in the largest GPU, else in memory."""
+    """Return where ``needed`` bytes fit: the largest GPU, else memory."""
     if needed <= machine.largest_gpu - GPU_RESERVE:
         return Place.GPU
     return Place.CPU if needed <= machine.memory - RAM_RESERVE else Place.NOWHERE
@@ -137,26 +136,20 @@ class Machine:
         return max((gpu.memory for gpu in self.gpus), default=0)
 
 
-def look(smi: Sequence[str] = SMI, cgroups: Iterable[Path] = CGROUPS) -> Machine:
-    """This machine, now."""
+def inspect_machine(smi: Sequence[str] = SMI, cgroups: Iterable[Path] = CGROUPS) -> Machine:
+    """Return this machine's current state."""
     virtual = psutil.virtual_memory()
-    memory = min([virtual.total, *_limits(cgroups)])
+    limits = [virtual.total]
+    for path in cgroups:
+        with suppress(OSError, ValueError):  # no limit, or "max"
+            limits.append(int(path.read_text("ascii")))
+    memory = min(limits)
     gpus, why = _gpus(smi)
     processors = len(os.sched_getaffinity(0))
     return Machine(memory, min(virtual.available, memory), processors, gpus, why)
 
 
-def _limits(cgroups: Iterable[Path]) -> list[int]:
-    """The memory limits of the container, if there are any."""
-    limits = []
-    for path in cgroups:
-        with suppress(OSError, ValueError):  # there is none, or it says "max"
-            limits.append(int(path.read_text("ascii")))
-    return limits
-
-
 def _gpus(smi: Sequence[str]) -> tuple[tuple[Gpu, ...], Message | None]:
-    """The GPUs, or why there are none."""
     try:
         done = subprocess.run(smi, capture_output=True, text=True, timeout=SMI_SECONDS, check=False)
     except FileNotFoundError:
@@ -173,15 +166,15 @@ def _gpus(smi: Sequence[str]) -> tuple[tuple[Gpu, ...], Message | None]:
     return gpus, None if gpus else message("doctor.no_gpu_named")
 
 
-# --- a GPU that is lost: the driver fails, a card falls off the bus ---------------------------------------------------
-
-
 def watch(settings: Settings, machine: Machine) -> None:
-    """Compare the GPUs of ``machine``, looked at just now, with how many there were (``<data>/gpus.json``).
+    """Compare the GPUs of ``machine`` with the recorded number (``<data>/gpus.json``).
 
-    Where fewer answer, answers become slow or fail: the alert ``gpu`` stands until they are back.
+    With fewer GPUs answers become slow or fail: the alert ``gpu`` is raised until they are back.
     """
-    known, now = _known(settings.data), len(machine.gpus)
+    known, now = 0, len(machine.gpus)
+    with suppress(OSError, ValueError):
+        recorded = json.loads(files.own_bytes(settings.data / layout.GPUS))
+        known = recorded if isinstance(recorded, int) else 0
     if now < known:
         why = machine.no_gpu or message("doctor.no_gpu_named")
         file = str(settings.data / layout.GPUS)
@@ -189,17 +182,10 @@ def watch(settings: Settings, machine: Machine) -> None:
         return
     alerts.clear(settings.data, "gpu")
     if now > known:
-        with suppress(OSError):  # of a full disk: it is told elsewhere
+        with suppress(OSError):  # a full disk is reported elsewhere
             files.replace(settings.data / layout.GPUS, json.dumps(now).encode())
 
 
-def _known(data: Path) -> int:
-    with suppress(OSError, ValueError):
-        known = json.loads(files.own_bytes(data / layout.GPUS))
-        return known if isinstance(known, int) else 0
-    return 0
-
-
 def size(count: float) -> str:
-    """Bytes for people."""
+    """Format a number of bytes."""
     return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"

@@ -1,25 +1,23 @@
-"""Content packs: signed, versioned sets of documents and withdrawals that a hospital takes in from a stick.
+"""Content packs: signed, versioned sets of documents and withdrawals that a hospital imports from a stick.
 
-What a publisher arranges, and what lies in the pack's ``content/`` (its form and rules: ``verifier.py``)::
+A pack's ``content/`` (format and rules: ``verifier.py``)::
 
     pack.toml                  name, title
     withdrawals.toml           [[withdrawn]] by content, file (sha256 of the original) or identifier; title, reason
     retractions.txt            identifiers of retracted studies (pmid:..., doi:...), one a line
     collections/NAME.toml      the manifest of a collection
-    documents/NAME/...         its documents; whatever else a collection holds are documents of it
+    documents/NAME/...         its documents
 
-Rules: everything is copied into ``<data>/packs/`` and its hashes compared before anything happens. Withdrawals go to
-the ledger before the documents are imported, and hold at once. The documents of all collections become one
-generation, in step with the pack: what a later version lacks is removed. An expired pack is not imported; what was
-imported from it goes on serving. A second import of one version goes on where the first was cut off. Packs in the
-folders of the setting ``refresh.packs`` are taken in by the nightly refresh: its withdrawals first, then its documents
-within the night's one generation (``<name>.pending`` beside the copy stands until they are served).
+Everything is copied into ``<data>/packs/`` and verified first. Withdrawals come into force before the documents are
+imported. The documents of all collections become one generation, in step with the pack: documents that a later version
+lacks are removed. An expired pack is not imported; earlier imports stay. Importing a version again resumes an
+interrupted import. The nightly refresh takes packs from the folders ``refresh.packs``: their withdrawals first, their
+documents with the night's one generation (``<name>.pending`` beside the copy exists until they are served).
 
-``<data>/trust/trust.json`` is whom the site trusts, taken over once by somebody who compared the fingerprint of a
-root, and the newest version of each pack that was taken.
+``<data>/trust/trust.json`` has the root that the site trusts, accepted once by somebody who compared its fingerprint,
+and the newest accepted version of each pack.
 
-Not covered: a withdrawal of a document that the site has not got, by anything but the digest of its content;
-precomputed vectors (a site encodes what it imports, with whatever encoder it has).
+Not covered: withdrawing a document that the site does not have, except by its content digest; precomputed vectors.
 """
 
 from __future__ import annotations
@@ -55,14 +53,14 @@ if TYPE_CHECKING:
 FOLDER, PENDING = layout.PACKS, ".pending"
 TRUST = Path(layout.TRUST) / "trust.json"
 DESCRIPTION, *LISTS = "pack.toml", "withdrawals.toml", "retractions.txt"
-TIES = ("content", "file", "identifier")  # what a withdrawal names its document by
+TIES = ("content", "file", "identifier")  # how a withdrawal identifies its document
 LISTS_MOST = 16 * 2**20  # bytes of a list of withdrawals or retractions: some 500,000 lines
-SPARE = 2.5  # times the pack's size that must be free: its copy, the originals kept, the indexes
+SPARE = 2.5  # free space in times of the pack's size: its copy, the originals, the indexes
 
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
-    """A document that the publisher withdraws: named ``by`` one of ``TIES``, as ``value``."""
+    """A document that the publisher withdraws, identified ``by`` one of ``TIES``."""
 
     by: str
     value: str
@@ -70,7 +68,7 @@ class Withdrawal:
     reason: str
 
     def names(self, document: Document) -> bool:
-        """Whether it is ``document``."""
+        """Whether it identifies ``document``."""
         if self.by == "identifier":
             return self.value.casefold() in {identifier.casefold() for identifier in document.identifiers}
         return self.value == (document.content if self.by == "content" else document.file_sha256)
@@ -78,7 +76,7 @@ class Withdrawal:
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """A pack whose manifest was verified."""
+    """A pack with a verified manifest."""
 
     title: str
     manifest: Manifest
@@ -86,18 +84,18 @@ class Pack:
 
     @property
     def collections(self) -> list[str]:
-        """The collections that it has documents of."""
+        """The collections of its documents."""
         return sorted({name.split("/")[1] for name in self.documents})
 
     @property
     def documents(self) -> list[str]:
-        """Its files of documents."""
+        """The names of its documents' files."""
         return [name for name in self.manifest.files if name.startswith("documents/")]
 
 
 @dataclass(slots=True)
 class Imported:
-    """What an import of a pack did."""
+    """The result of importing a pack."""
 
     pack: Pack
     withdrawn: list[str] = field(default_factory=list)  # titles
@@ -108,7 +106,7 @@ class Imported:
 
 
 def build(source: Path, out: Path, root: Path, keys: Sequence[Path], version: int, days: int) -> int:
-    """Make ``out`` of what is arranged in ``source``, good for ``days``; return its number of files."""
+    """Make the pack ``out`` from the folder ``source``, valid for ``days``; return its number of files."""
     if out.exists():
         raise UsageError("file.exists", file=str(out))
     name = _description(files.contents(source / DESCRIPTION)).get("name")
@@ -125,7 +123,6 @@ def build(source: Path, out: Path, root: Path, keys: Sequence[Path], version: in
 
 
 def _check_source(source: Path) -> None:
-    """Raise ``InputError`` for what no site could import."""
     from localmed.library.intact import sha256_of
 
     names = signing.names_in(source)
@@ -151,17 +148,17 @@ def _check_names(names: Collection[str]) -> None:
 
 
 def inspect(session: Session, folder: Path) -> Pack:
-    """What the pack in ``folder`` is, verified; nothing is kept. Raise ``InputError`` for what breaks a rule."""
+    """Verify the pack in ``folder`` and return it, without storing anything. Raise ``InputError`` for a broken rule."""
     with signing.as_errors():
-        return _verified(session, folder)
+        return _verify(session, folder)
 
 
 def import_pack(session: Session, folder: Path, hooks: Hooks = SILENT) -> Imported:
-    """Verify the pack in ``folder``, copy it, put its withdrawals in force and import its documents.
+    """Verify and copy the pack in ``folder``, put its withdrawals in force and import its documents.
 
-    Raise ``InputError`` for what breaks a rule, ``UsageError`` where the site has no root or its clock is behind.
+    Raise ``InputError`` for a broken rule, ``UsageError`` without a root or if the site's clock is behind.
     """
-    done = _taken(session, folder, hooks)
+    done = _take_pack(session, folder, hooks)
     name = done.pack.manifest.name
     parts = parts_of(session.data, name)
     intakes = {
@@ -175,13 +172,13 @@ def import_pack(session: Session, folder: Path, hooks: Hooks = SILENT) -> Import
     return done
 
 
-def _taken(session: Session, folder: Path, hooks: Hooks) -> Imported:
-    """Verify and copy the pack in ``folder`` and put its withdrawals in force; its documents are pending then."""
+def _take_pack(session: Session, folder: Path, hooks: Hooks) -> Imported:
+    """Verify and copy the pack in ``folder`` and put its withdrawals in force; its documents are pending."""
     session.may_change()
     with signing.as_errors(), told_if_full(session.data):
-        pack = _verified(session, folder)
+        pack = _verify(session, folder)
         with session.change("pack", f"{pack.manifest.name} {pack.manifest.version}") as change:
-            _take(session, pack.manifest, hooks)
+            _copy_pack(session, pack.manifest, hooks)
             change.outcome = f"{len(pack.manifest.files)} files verified"
     return Imported(pack, _withdraw(session, pack.manifest.name, pack.withdrawals))
 
@@ -191,86 +188,75 @@ def _taken(session: Session, folder: Path, hooks: Hooks) -> Imported:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a pack holds of one collection."""
+    """A pack's documents and manifest of one collection."""
 
     documents: Path
     manifest: Path
 
 
 def take_new(session: Session, hooks: Hooks) -> Iterator[LocalmedError]:
-    """Take what is new in the folders ``refresh.packs``: withdrawals are in force then, documents pending.
-
-    Yield why a pack could not be taken; the others are.
-    """
-    for folder in _laid_ready(session.settings.refresh.packs):
+    """Take new packs from the folders ``refresh.packs``; yield the error of each that failed."""
+    places = [Path(place) for place in session.settings.refresh.packs]  # each a pack itself (a stick), or with packs
+    for folder in (one for place in places for one in (place, *sorted(place.glob("*"))) if (one / MANIFEST).is_file()):
         try:
             with signing.as_errors():
                 known = verifier.taken_already(folder, _trust(session.data))
             if not known:
-                _taken(session, folder, hooks)
+                _take_pack(session, folder, hooks)
         except LocalmedError as error:
             yield error
 
 
-def _laid_ready(places: Sequence[str]) -> Iterator[Path]:
-    """The packs in ``places``: such a folder itself (a stick), or folders in it."""
-    for place in map(Path, places):
-        for folder in (place, *sorted(place.glob("*"))):
-            if (folder / MANIFEST).is_file():
-                yield folder
-
-
-def pending(data: Path) -> list[str]:
-    """The packs that were taken and whose documents are not all served yet."""
+def pending_packs(data: Path) -> list[str]:
+    """Return the packs whose documents are not all served yet."""
     return sorted(path.stem for path in (data / FOLDER).glob(f"*{PENDING}"))
 
 
 def parts_of(data: Path, name: str) -> dict[str, Part]:
-    """The collections that the pack ``name``, which was taken, has documents of."""
+    """Return the collections of the pack ``name``, which was taken."""
     folder = data / FOLDER / name
     names = sorted(path.name for path in (folder / "documents").glob("*"))
     return {one: Part(folder / "documents" / one, folder / "collections" / f"{one}.toml") for one in names}
 
 
 def finish(session: Session, name: str) -> list[str]:
-    """The documents of the pack ``name`` are served: withdraw what has only now come in under another name."""
+    """Complete the pack ``name`` after its documents are served: withdraw documents that this import added."""
     folder = session.data / FOLDER / name
     withdrawn = _withdraw(session, name, tuple(_withdrawals(folder)))
-    _mark(session.data, name).unlink(missing_ok=True)
+    _pending_mark(session.data, name).unlink(missing_ok=True)
     return withdrawn
 
 
-def _mark(data: Path, name: str) -> Path:
+def _pending_mark(data: Path, name: str) -> Path:
     return data / FOLDER / f"{name}{PENDING}"
 
 
 def trust_root(session: Session, root: Path) -> None:
-    """Trust the keys of the file ``root`` from now on.
+    """Trust the keys of the file ``root``.
 
-    A publisher's older root changes nothing. With another publisher's, what was known of packs is forgotten.
+    An older root of the same publisher changes nothing; another publisher's root discards the record of accepted packs.
     """
     trust = signing.read_root(root)
     with session.change("trust", signing.fingerprint(root)[:17]) as change:
         with suppress(LocalmedError, Refused):
             trust = _trust(session.data).follow(trust.roots)
-        _keep(session.data, trust)
+        _store_trust(session.data, trust)
         change.outcome = "trusted"
 
 
 def _trust(data: Path) -> Trust:
-    """Whom the site trusts; raise ``UsageError`` where that is nobody."""
     if not (data / TRUST).exists():
         raise UsageError("pack.no_root")
     return Trust.of(files.contents(data / TRUST))
 
 
-def _keep(data: Path, trust: Trust) -> None:
+def _store_trust(data: Path, trust: Trust) -> None:
     (data / TRUST).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     files.replace(data / TRUST, trust.kept())
 
 
-def earliest(session: Session) -> datetime:
-    """A time that has passed for certain: of the generation being served, and of the audit log's last entry."""
+def latest_known_time(session: Session) -> datetime:
+    """Return a time that has certainly passed: of the served generation and of the audit log's last entry."""
     times = [datetime(2026, 1, 1, tzinfo=UTC)]
     with suppress(LocalmedError, OSError, ValueError):
         times.append(datetime.fromisoformat(generations.served_manifest(session.data).created))
@@ -279,14 +265,14 @@ def earliest(session: Session) -> datetime:
     return max(time if time.tzinfo else time.replace(tzinfo=UTC) for time in times)
 
 
-def _verified(session: Session, folder: Path) -> Pack:
+def _verify(session: Session, folder: Path) -> Pack:
     if not (folder / MANIFEST).exists():
         raise InputError("pack.incomplete", name=str(folder / MANIFEST))
-    manifest = verifier.verify(folder, "pack", _trust(session.data), earliest(session))
+    manifest = verifier.verify(folder, "pack", _trust(session.data), latest_known_time(session))
     described = _description(manifest.read(DESCRIPTION))
     lists = [manifest.read(name, LISTS_MOST) if name in manifest.files else b"" for name in LISTS]
     _check_names(manifest.files)
-    return Pack(str(described.get("title", "")), manifest, tuple(_listed(*lists)))
+    return Pack(str(described.get("title", "")), manifest, tuple(_parse_lists(*lists)))
 
 
 def _description(content: bytes) -> dict[str, Any]:
@@ -297,11 +283,12 @@ def _description(content: bytes) -> dict[str, Any]:
 
 
 def _withdrawals(folder: Path) -> Iterator[Withdrawal]:
-    """What the lists in ``folder`` withdraw."""
-    return _listed(*(files.contents(folder / name, LISTS_MOST) if (folder / name).exists() else b"" for name in LISTS))
+    return _parse_lists(
+        *(files.contents(folder / name, LISTS_MOST) if (folder / name).exists() else b"" for name in LISTS)
+    )
 
 
-def _listed(withdrawals: bytes, retractions: bytes) -> Iterator[Withdrawal]:
+def _parse_lists(withdrawals: bytes, retractions: bytes) -> Iterator[Withdrawal]:
     try:
         rows: Sequence[Mapping[str, Any]] = tomllib.loads(withdrawals.decode()).get("withdrawn", ())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -316,8 +303,8 @@ def _listed(withdrawals: bytes, retractions: bytes) -> Iterator[Withdrawal]:
             yield Withdrawal("identifier", identifier, "", "retracted")
 
 
-def _take(session: Session, manifest: Manifest, hooks: Hooks) -> None:
-    """Copy every file into ``<data>/packs/<name>``, which is replaced when all of them are right."""
+def _copy_pack(session: Session, manifest: Manifest, hooks: Hooks) -> None:
+    """Copy every file into ``<data>/packs/<name>``, which is replaced once all are verified."""
     kept = session.data / FOLDER / manifest.name
     fresh, old = kept.with_name(f".{manifest.name}.new"), kept.with_name(f".{manifest.name}.old")
     if shutil.disk_usage(session.data).free < manifest.size * SPARE:
@@ -331,9 +318,9 @@ def _take(session: Session, manifest: Manifest, hooks: Hooks) -> None:
             hooks.cancel.check()
             hooks.progress(done, manifest.size, Path(name).name)
             manifest.copy(name, fresh / name)
-            os.utime(fresh / name, (0, 0))  # a refresh leaves what was written just now; this is whole
+            os.utime(fresh / name, (0, 0))  # complete, so a refresh must not skip it as just written
             done += size
-        files.replace(_mark(session.data, manifest.name), b"")
+        files.replace(_pending_mark(session.data, manifest.name), b"")
         if kept.exists():
             kept.rename(old)
         fresh.rename(kept)
@@ -341,18 +328,18 @@ def _take(session: Session, manifest: Manifest, hooks: Hooks) -> None:
     finally:
         for left in (fresh, old):
             shutil.rmtree(left, ignore_errors=True)
-    _keep(session.data, _trust(session.data).after(manifest))
+    _store_trust(session.data, _trust(session.data).after(manifest))
 
 
 def _withdraw(session: Session, name: str, withdrawals: Sequence[Withdrawal]) -> list[str]:
-    """Put the ``withdrawals`` of the pack ``name`` in the ledger, unless they are there; return the titles."""
+    """Put the pack's new ``withdrawals`` in force; return the titles."""
     documents, titles = list[Document](), list[str]()
     with suppress(NoLibrary):
         documents = lookups.documents(session)
     withdrawn = in_force(session.data).withdrawn()
     for entry in withdrawals:
         matching = [document for document in documents if entry.names(document)]
-        if not matching and entry.by == "content":  # the site has not got it: withdrawn should it come
+        if not matching and entry.by == "content":  # withdrawn in advance, should the site import it
             matching = [
                 Document(digest(FOLDER, entry.value), "", entry.value, entry.title, "", name, "", entry.value, "")
             ]

@@ -1,16 +1,14 @@
-"""Putting right what is damaged, from what is whole. Nothing is guessed: what has no whole copy comes from a backup.
+"""Repair of damage from intact data. Nothing is guessed; data without an intact copy comes from a backup.
 
-Where the journal is not as it was written, or an older one, what its copy knows is put in force by a checkpoint, and so
-is what rows added since say.
+If the journal was altered or is an older one, a checkpoint puts in force what its copy says, and the rows added since.
 
-A damaged generation is made anew from its catalogue and the originals, where no copy of what is damaged is whole. Hard
-links share their bytes, so a flipped bit in an index is in every generation that has the file. The catalogue of each is
-a file of its own: where that is whole, and every original that it names is what its name says, every file is read again
-as if it had just been imported, and only what the catalogue already says (titles by hand, marks, dates, owners) is
-taken over. Vectors come from the cache beside the generations; what it lacks is encoded. The canaries are asked before
-it is served.
+A damaged generation without intact copies of its files is rebuilt from its catalogue and the originals. Hard links
+share their bytes, so a flipped bit in an index is in every generation that has the file; each catalogue is a file of
+its own. If the catalogue and all its originals are intact, every file is read again like a new import, and only the
+catalogue's decisions (titles by hand, marks, dates, owners) are taken over. Vectors come from the cache or are encoded.
+The canaries are asked before the result is served.
 
-Not covered: a catalogue or an original that is damaged, which a backup mends.
+Not covered: a damaged catalogue or original, which a backup mends.
 """
 
 from __future__ import annotations
@@ -37,12 +35,13 @@ from localmed.library.in_force import COPY, copy_of, in_force
 from localmed.library.intact import sha256_of
 from localmed.library.journal import (
     ACCOUNTS,
+    HALF,
     ROWS_WITH_FACTS,
     SINCE_CHECKPOINT,
     WITH_ANOTHER_KEY,
     InForce,
     accounts_digest,
-    go_on,
+    apply_readable,
     replay,
 )
 from localmed.library.library import Builder, building
@@ -62,9 +61,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The ``fault``, and the generation to be served in place of what is; ``lost`` is what that leaves behind.
+    """The ``fault``, and the generation to serve instead; ``lost`` describes the generations that are given up.
 
-    That one is damaged and made ``anew`` from its originals, or whole.
+    The generation is intact, or is rebuilt (``anew``).
     """
 
     fault: Message
@@ -74,21 +73,20 @@ class Step:
 
     @property
     def shown(self) -> tuple[Message, ...]:
-        """What it would do, and what it loses."""
+        """The effects and losses of this step."""
         code = "generation.repair_anew" if self.anew else "generation.repair_step"
         return (*self.lost, message(code, number=self.number))
 
 
 def plan(data: Path) -> Step | None:
-    """What can be put right; None if nothing is wrong with what is served. Every byte of it is read.
+    """Return the repair of the served generation, ``None`` if it is intact. Reads every byte of it.
 
-    Served is then what was served last and is whole, or can be made anew (``rebuild``). Raise
-    ``Damaged`` where no generation is.
+    The step serves the last served generation that is intact or can be rebuilt; raise ``Damaged`` if there is none.
     """
     try:
         number = generations.served_number(data)
-        fault = _problem(data, number)
-        if fault is None and not generations.leased(data, number):
+        fault = _find_fault(data, number)
+        if fault is None and not generations.has_lease(data, number):
             fault = message("generation.incomplete.what", name=f"{number:04d}")
         if fault is None:
             return None
@@ -98,15 +96,14 @@ def plan(data: Path) -> Step | None:
         fault = error.messages[0]
     lost: list[Message] = []
     for number in _candidates(data):
-        problem = _problem(data, number)
-        if problem is None or possible(data, number):
+        problem = _find_fault(data, number)
+        if problem is None or can_rebuild(data, number):
             return Step(fault, number, tuple(loss for loss in lost if loss != fault), problem is not None)
-        lost += [problem, _undone(data, number)]
+        lost += [problem, _describe_loss(data, number)]
     raise Damaged("generation.none_whole", data=str(data))
 
 
-def _undone(data: Path, number: int) -> Message:
-    """What is undone where generation ``number``, which is damaged, is not served."""
+def _describe_loss(data: Path, number: int) -> Message:
     try:
         manifest = generations.manifest_of(data, number)
     except Damaged:
@@ -117,9 +114,9 @@ def _undone(data: Path, number: int) -> Message:
 
 @dataclass(frozen=True, slots=True)
 class JournalStep:
-    """The ``fault`` of the journal or of the accounts, and what is to be in force instead.
+    """The ``fault`` of the journal or of the accounts, and the state to put in force instead.
 
-    ``listed`` are the accounts that get the rights the journal knows. ``lost``: there is no file, and it is made anew.
+    ``listed`` are the accounts whose rights are reset to the journal's. ``lost``: the file is missing and created anew.
     """
 
     fault: Message
@@ -131,7 +128,7 @@ class JournalStep:
 
     @property
     def shown(self) -> tuple[Message, ...]:
-        """What it would do, and what is lost."""
+        """The effects and losses of this step."""
         state = self.state
         withdrawn = sum(one.withdrawn for one in state.withdrawals.values())
         shown = [message("state.repair", withdrawn=withdrawn, restricted=len(state.access), stopped=len(state.stops))]
@@ -142,7 +139,7 @@ class JournalStep:
         return (*shown, message("state.repair_lost")) if self.lost else tuple(shown)
 
     def do(self, session: Session) -> None:
-        """Do it: the journal goes on from a checkpoint."""
+        """Put the state in force by a checkpoint."""
         if self.lost:
             connect(session.data, anew=True).close()
         if (copy := session.data / COPY).is_dir():
@@ -157,25 +154,25 @@ class JournalStep:
             change.note(entry, **replace(self.state, accounts=accounts_digest(accounts)).facts())
 
 
-def records(data: Path) -> list[JournalStep]:
-    """What can be put right of what is in force, and of the accounts.
+def plan_records(data: Path) -> list[JournalStep]:
+    """Return the repairs of the journal and the accounts.
 
-    Raise ``Damaged`` where neither the journal nor its copy can tell, and for a file that SQLite cannot read.
+    Raise ``Damaged`` if neither the journal nor its copy is readable.
     """
     try:
         state = in_force(data)
-    except AnotherKey as error:  # the journal goes on with the key at hand
+    except AnotherKey as error:  # the journal continues with the present key
         state = replay(selected(data, SINCE_CHECKPOINT), None)
         return [JournalStep(error.messages[0], state, outcome=WITH_ANOTHER_KEY)]
     except Damaged as error:
-        lost, state = isinstance(error, StateLost), _salvaged(data, error)
-        listed, passwords = ((), True) if lost else _rights(data, state)
+        lost, state = isinstance(error, StateLost), _salvage_state(data, error)
+        listed, passwords = ((), True) if lost else _wrong_rights(data, state)
         return [JournalStep(error.messages[0], state, listed, passwords, lost)]
     try:
         require_accounts(data)
         noted_accounts.require_noted(data)
     except (AccountsAltered, StateLost) as error:
-        return [JournalStep(error.messages[0], state, *_rights(data, state))]
+        return [JournalStep(error.messages[0], state, *_wrong_rights(data, state))]
     if journal.key(data) is None and selected(data, "SELECT 1 FROM journal WHERE mac <> '' LIMIT 1"):
         fault = message("state.no_key.what", path=str(journal.place(data)))
         return [JournalStep(fault, state, outcome=WITH_ANOTHER_KEY)]
@@ -184,33 +181,34 @@ def records(data: Path) -> list[JournalStep]:
     return []
 
 
-def _salvaged(data: Path, error: Damaged) -> InForce:
-    """What is in force by the copy and the rows that were added since; without a copy there is no telling."""
+def _salvage_state(data: Path, error: Damaged) -> InForce:
+    """Return the state in the copy with the rows added since; raise ``error`` without a copy."""
     state = copy_of(data)
     if state is None:
         raise error
     with suppress(StateLost):
         since = selected(data, ROWS_WITH_FACTS.replace("FIRST", f"{state.number + 1:d}"))
-        return go_on(state, since, journal.key(data))
+        return apply_readable(state, since, journal.key(data))
     return state
 
 
-def _rights(data: Path, state: InForce) -> tuple[tuple[Account, ...], bool]:
-    """The accounts with other rights than the journal knows, with those; and whether the passwords can stay.
+def _wrong_rights(data: Path, state: InForce) -> tuple[tuple[Account, ...], bool]:
+    """Return the accounts whose rights differ from the journal's, corrected, and whether the passwords match.
 
-    One that it does not know is disabled.
+    An account that the journal does not know is disabled.
     """
-    if state.accounts in ("", noted_accounts.stored_digest(data)):
+    now_stored = noted_accounts.stored_digest(data)
+    if state.accounts in ("", now_stored):
         return (), True
-    stored = noted_accounts.readable(data)
-    now = [noted_accounts.rights_read(one.user, state.rights.get(one.user, "")) or replace(one, disabled=True)
+    stored = noted_accounts.read_unchecked(data)
+    now = [noted_accounts.parse_rights(one.user, state.rights.get(one.user, "")) or replace(one, disabled=True)
            for one in stored]  # fmt: skip
     listed = tuple(right for right, one in zip(now, stored, strict=True) if right != one)
-    return listed, noted_accounts.passwords_as_noted(data, state.accounts)
+    return listed, now_stored[HALF:] == state.accounts[HALF:]
 
 
 def repair(session: Session, step: Step, hooks: Hooks = SILENT) -> None:
-    """Do what ``plan`` has shown."""
+    """Execute a step of ``plan``."""
     if step.anew:
         rebuild(session, step.number, hooks)
         return
@@ -221,14 +219,13 @@ def repair(session: Session, step: Step, hooks: Hooks = SILENT) -> None:
         change.generation, change.outcome = step.number, "served"
 
 
-def _problem(data: Path, number: int) -> Message | None:
-    """What is wrong with generation ``number``, if anything."""
-    problems = generations.whole(data, number)
+def _find_fault(data: Path, number: int) -> Message | None:
+    problems = generations.read_faults(data, number)
     return message("generation.damaged.what", name=f"{number:04d}", problem=problems[0]) if problems else None
 
 
 def _candidates(data: Path) -> list[int]:
-    """The generations there are: the one that was served last, then the newest first."""
+    """Return all generations: the last served one, then the newest first."""
     there, last = generations.numbers(data), 0
     with suppress(Damaged):
         swaps = generations.swaps(data)
@@ -238,7 +235,7 @@ def _candidates(data: Path) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class KeptSource(Source):
-    """A file that was imported from ``path``, of which the ``original`` is read."""
+    """A file that was imported from ``path``, read from its ``original``."""
 
     original: Path = Path()
 
@@ -253,13 +250,13 @@ class KeptSource(Source):
         return self.original.stat().st_size
 
     def opened(self, path: Path) -> BinaryIO:
-        """The original, whatever lies at ``path`` now."""
+        """Open the original instead of ``path``."""
         del path
         return open_regular(self.original)
 
 
 class Salvage(Builder):
-    """A builder that begins with the catalogue (and the concept graph, where it is whole) of a damaged generation."""
+    """A builder that starts from the catalogue, and the intact concept graph, of a damaged generation."""
 
     def __init__(self, session: Session, number: int) -> None:
         """The caller holds the writer lock."""
@@ -267,7 +264,7 @@ class Salvage(Builder):
         super().__init__(session.data, session.encoder.identity, session.settings.library)
 
     def begin(self) -> tuple[Path, int]:
-        """The folder with that catalogue alone; nothing else is shared with any other generation."""
+        """Create the build folder with the verified catalogue; nothing is shared with other generations."""
         building = generations.abandon_build(self._data)
         building.mkdir(parents=True, mode=0o700)
         with generations.lease(self._data, self._number) as damaged:
@@ -278,8 +275,8 @@ class Salvage(Builder):
         return building, 0
 
 
-def possible(data: Path, number: int) -> bool:
-    """Whether generation ``number`` can be made anew: every byte of its catalogue and its originals is read."""
+def can_rebuild(data: Path, number: int) -> bool:
+    """Whether generation ``number`` can be rebuilt: its catalogue and originals are intact, every byte read."""
     with suppress(LibraryError, UnknownName, OSError), generations.lease(data, number) as generation:
         entry = generations.read_manifest(generation).files[CATALOGUE]
         if sha256_of(generation / CATALOGUE) == entry.sha256:
@@ -288,9 +285,9 @@ def possible(data: Path, number: int) -> bool:
 
 
 def rebuild(session: Session, number: int, hooks: Hooks = SILENT, patience: Patience = AT_ONCE) -> int:
-    """Make generation ``number`` anew and serve it; return the new generation's number.
+    """Rebuild generation ``number`` and serve it; return the new generation's number.
 
-    Raise ``Damaged``, with nothing changed, where not every document could be read again.
+    Raise ``Damaged``, with nothing changed, if a document could not be read again.
     """
     with session.change("repair", f"generation {number}") as change, following(hooks.cancel_only()):
         started, advance = hooks.counter()
@@ -298,7 +295,7 @@ def rebuild(session: Session, number: int, hooks: Hooks = SILENT, patience: Pati
         with building(session.data, begin, patience) as builder, closing(connect(session.data)) as state:
             names = [collection.name for collection in builder.catalogue.collections()]
             listed = {name: list(_marked_unread(builder.catalogue, name)) for name in names}
-            started(sum(_kept(session.data, file).bytes for files in listed.values() for file in files))
+            started(sum(_kept_source(session.data, file).bytes for files in listed.values() for file in files))
             for name in names:
                 _read_again(session, builder, state, name, listed[name], advance)
             change.generation = builder.publish(message("generation.made.rebuild", number=number))
@@ -307,13 +304,15 @@ def rebuild(session: Session, number: int, hooks: Hooks = SILENT, patience: Pati
 
 
 def _marked_unread(catalogue: Catalogue, name: str) -> Iterator[ImportedFile]:
-    """The files of collection ``name``, so marked that each is written though its documents are the same."""
+    """Mark the files of collection ``name`` so that each is written even if its documents are unchanged, and yield
+    them.
+    """
     for file in catalogue.files(name).values():
         catalogue.put_file(replace(file, recipe=UNSETTLED + unmarked(file.recipe)))
         yield file
 
 
-def _kept(data: Path, file: ImportedFile) -> KeptSource:
+def _kept_source(data: Path, file: ImportedFile) -> KeptSource:
     return KeptSource(Path(file.path), file.root, original=originals.path_of(data, file.sha256))
 
 
@@ -329,4 +328,4 @@ def _read_again(
     if manifest.collection.kind is Kind.GRAPH and (builder.path / GRAPH).exists():
         return  # the concept graph is whole
     importer = importer_of(session, manifest, advance)
-    importer.read_again(builder, state, [_kept(session.data, file) for file in files])
+    importer.read_again(builder, state, [_kept_source(session.data, file) for file in files])

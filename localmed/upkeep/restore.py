@@ -1,11 +1,10 @@
-"""``localmed restore``: a data folder from a backup, whole or not at all.
+"""``localmed restore``: a complete data folder from a backup, or none.
 
-Everything is written into a folder beside, every hash compared, and the two are exchanged last, in one step where the
-file system can: what was there stays beside as ``<data>.before-...`` for a person to delete. One that was cut off is
-settled by the next. Of an existing data folder the newest wins: where its
-journal goes on from the backup's, its ``site.sqlite`` is kept, so that no withdrawal, restriction, stop, disabled
-account, kept answer or row of the journal is lost; where it cannot be read, withdrawals and stops that can still be
-read are put in force again. Nobody stays signed in.
+Everything is written to a folder beside the data folder and verified; then the two are exchanged, atomically if the
+file system can, and the old one stays as ``<data>.before-...`` for a person to delete. The next restore completes an
+interrupted exchange. If the existing folder's journal continues the backup's, its ``site.sqlite`` is kept, so that no
+withdrawal, restriction, stop, disabled account, kept answer or journal row is lost; if it cannot be read, readable
+withdrawals and stops are put in force again. All logins end.
 """
 
 from __future__ import annotations
@@ -36,14 +35,14 @@ from localmed.site.uploads import WAITING
 from localmed.upkeep import backup as backups_of
 from localmed.upkeep.backup import Backup
 
-RESTORING, RESTORED = "restoring", "restored"  # beside the data folder: written so far; whole, before or after the swap
+RESTORING, RESTORED = "restoring", "restored"  # folders beside the data folder: incomplete; complete, around the swap
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What was restored: ``kept_log`` that the journal is the existing, newer one.
+    """The result: ``kept_log``: the existing, newer journal was kept.
 
-    ``withdrawn`` counts withdrawals that only the existing folder knew; ``beside`` is where the old folder lies now.
+    ``withdrawn`` counts withdrawals that only the existing folder had; ``beside`` is the path of the old folder.
     """
 
     backup: Backup
@@ -55,17 +54,17 @@ class Restored:
 def restore(folder: Path, data: Path, name: str, replace: bool, hooks: Hooks) -> Restored:
     """Restore the backup ``name`` ("": the newest) of ``folder`` into ``data``.
 
-    Raise ``UsageError`` for a data folder that is not empty, unless it is to be replaced; ``Damaged`` for a backup that
-    is not whole, ``Busy`` where the data folder is in use.
+    Raise ``UsageError`` for a data folder that is not empty, unless ``replace``; ``Damaged`` for a damaged backup,
+    ``Busy`` if the data folder is in use.
     """
-    data = data.resolve()  # of a link the folder that it leads to, on its own disk
-    with backups_of.reading(folder), _alone(data):
-        return _restored(folder, data, backups_of.read(folder, name), replace, hooks)
+    data = data.resolve()  # the target of a link, on its own disk
+    with backups_of.keeping_backups(folder), _alone(data):
+        return _restore(folder, data, backups_of.read(folder, name), replace, hooks)
 
 
 @contextmanager
 def _alone(data: Path) -> Iterator[None]:
-    """One restore at a time into folders that lie beside ``data``; raise ``Busy`` for another."""
+    """Allow one restore at a time beside ``data``; raise ``Busy`` for another."""
     data.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(data.parent, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -76,25 +75,27 @@ def _alone(data: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _restored(folder: Path, data: Path, chosen: Backup, replace: bool, hooks: Hooks) -> Restored:
-    _settle(data)
+def _restore(folder: Path, data: Path, chosen: Backup, replace: bool, hooks: Hooks) -> Restored:
+    _finish_interrupted(data)
     existing = data.exists() and any(data.iterdir())
     if existing and not replace:
         raise UsageError("restore.not_empty", data=str(data))
-    fresh = _place(data, RESTORING)
+    fresh = _path_beside(data, RESTORING)
     shutil.rmtree(fresh, ignore_errors=True)
     try:
-        with backups_of.explained(data.parent), _unused(data) if existing else nullcontext():
+        with backups_of.translating_errors(data.parent), _locked(data) if existing else nullcontext():
             _write_all(folder, chosen, fresh, hooks)
             _verify(fresh)
             known = _newest_row(data)
-            kept_log, withdrawn = _newest(data, fresh) if existing else (False, 0)
-            _sign_everybody_out(fresh)
-            alerts.clear(fresh, "backup")  # of the night before the backup that is whole
+            kept_log, withdrawn = _keep_newer_journal(data, fresh) if existing else (False, 0)
+            if (fresh / STATE_FILE).exists():
+                with rows(fresh) as state:
+                    state.execute("DELETE FROM logins")  # some may have ended after the backup
+            alerts.clear(fresh, "backup")  # raised before this backup
             _with_the_key_at_hand(fresh)
             in_force(fresh)
             if existing and (generations.in_use(data) or _newest_row(data) != known):
-                raise Busy("restore.in_use", data=str(data))  # what was changed meanwhile would be lost
+                raise Busy("restore.in_use", data=str(data))  # a change made meanwhile would be lost
             beside = _exchange(data, fresh)
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
@@ -116,15 +117,8 @@ def _write_all(folder: Path, chosen: Backup, fresh: Path, hooks: Hooks) -> None:
             files.sync(path)
 
 
-def _sign_everybody_out(fresh: Path) -> None:
-    """Somebody may have signed out since, or have been made to."""
-    if (fresh / STATE_FILE).exists():
-        with rows(fresh) as state:
-            state.execute("DELETE FROM logins")
-
-
 def _with_the_key_at_hand(fresh: Path) -> None:
-    """A key that lay outside the folder may be another here: the journal goes on with it from a checkpoint."""
+    """Add a checkpoint if the journal's key, kept outside the folder, is another one here."""
     try:
         in_force(fresh)
     except AnotherKey:
@@ -134,31 +128,33 @@ def _with_the_key_at_hand(fresh: Path) -> None:
 
 
 def _verify(fresh: Path) -> None:
-    """Raise ``Damaged`` unless what was written is a library that can be served."""
+    """Raise ``Damaged`` unless the written library can be served."""
     with generations.lease(fresh) as generation:
         if problems := generations.check(generation, whole=True):
             raise Damaged("generation.damaged", name=generation.name, problem=problems[0])
 
 
 def _newest_row(data: Path) -> str:
-    """The newest row of the journal; "" where it cannot be told."""
     with suppress(LocalmedError, OSError):
         return newest(data)
     return ""
 
 
 @contextmanager
-def _unused(data: Path) -> Iterator[None]:
-    """Nobody writes or reads ``data`` meanwhile; raise ``Busy`` where somebody does."""
+def _locked(data: Path) -> Iterator[None]:
+    """Prevent writes within the block; raise ``Busy`` if somebody reads or writes ``data``."""
     with closing(generations.lock_writer(data)):
         if generations.in_use(data):
             raise Busy("restore.in_use", data=str(data))
         yield
 
 
-def _newest(data: Path, fresh: Path) -> tuple[bool, int]:
-    """Let the existing journal stand where it goes on from the backup's, with all that is in its file."""
-    if _goes_on(data, fresh):
+def _keep_newer_journal(data: Path, fresh: Path) -> tuple[bool, int]:
+    """Keep the existing journal if it continues the backup's, else reapply what it knows.
+
+    Return whether it was kept, and the number of withdrawals that were reapplied.
+    """
+    if _continues(data, fresh):
         for place in (place for place in layout.PLACES if place.logged):
             for end in ("", "-wal", "-shm"):
                 (fresh / f"{place.name}{end}").unlink(missing_ok=True)
@@ -172,14 +168,16 @@ def _newest(data: Path, fresh: Path) -> tuple[bool, int]:
             state.executemany("INSERT INTO kept VALUES (?)", kept)
             state.execute("DELETE FROM uploads WHERE id NOT IN (SELECT id FROM kept)")
         return True, 0
-    known = [found for found in (copy_of(data), _readable(data)) if found]
-    return False, _in_force_again(known, fresh)
+    known = [found for found in [copy_of(data)] if found]
+    with suppress(LocalmedError, OSError):
+        known.append(in_force(data))
+    return False, _reapply(known, fresh)
 
 
-def _goes_on(data: Path, fresh: Path) -> bool:
-    """Whether the journal of ``data`` is whole and holds the newest row of that of ``fresh``."""
+def _continues(data: Path, fresh: Path) -> bool:
+    """Whether the journal of ``data`` is intact and has the newest row of that of ``fresh``."""
     try:
-        with Audit(data) as log, Audit(fresh) as restored:  # moves the files of before, of either
+        with Audit(data) as log, Audit(fresh) as restored:  # moves either one's older files
             newest = restored.head()
             if newest and is_moved(restored.entries()[-1]):
                 newest = restored.row_at(newest.number - 1)
@@ -192,14 +190,10 @@ def _goes_on(data: Path, fresh: Path) -> bool:
         return False
 
 
-def _readable(data: Path) -> InForce | None:
-    with suppress(LocalmedError, OSError):
-        return in_force(data)
-    return None
-
-
-def _in_force_again(known: list[InForce], fresh: Path) -> int:
-    """Put in force what only the existing folder withdraws or stops; return how many withdrawals that is."""
+def _reapply(known: list[InForce], fresh: Path) -> int:
+    """Put in force withdrawals, access, disabled accounts and stops that only the existing folder has; count
+    withdrawals.
+    """
     count = 0
     with changing(fresh) as change:
         for found in known:
@@ -226,14 +220,14 @@ def _in_force_again(known: list[InForce], fresh: Path) -> int:
 
 
 def _exchange(data: Path, fresh: Path) -> str:
-    """Put ``fresh`` in the place of ``data``; return where the old one lies ("": there was none)."""
+    """Put ``fresh`` in the place of ``data``; return the path of the old folder ("": there was none)."""
     beside = ""
     if data.exists() and any(data.iterdir()):
-        whole = _place(data, RESTORED)
+        whole = _path_beside(data, RESTORED)
         fresh.rename(whole)
         try:
             files.exchange(data, whole)
-        except OSError:  # a folder that is a mount of its own cannot be moved
+        except OSError:  # a mount point cannot be moved
             whole.rename(fresh)
             raise
         beside = _set_aside(data, whole)
@@ -251,21 +245,21 @@ def _set_aside(data: Path, old: Path) -> str:
     return str(beside)
 
 
-def _settle(data: Path) -> None:
-    """An exchange that was cut off: the data folder is in its place again, and the other beside it."""
+def _finish_interrupted(data: Path) -> None:
+    """Complete an interrupted exchange: put the data folder in its place and the other beside it."""
     left = files.exchanged(data)
     if left.exists() and not data.exists():
         left.rename(data)
-    for path in cut_off(data):
-        if path != _place(data, RESTORING):
+    for path in interrupted_folders(data):
+        if path != _path_beside(data, RESTORING):
             _set_aside(data, path)
 
 
-def _place(data: Path, name: str) -> Path:
+def _path_beside(data: Path, name: str) -> Path:
     return data.with_name(f".{data.name}.{name}")
 
 
-def cut_off(data: Path) -> list[Path]:
-    """The folders beside ``data`` that a restore has left which a power cut or a kill ended."""
-    paths = (_place(data, RESTORING), _place(data, RESTORED), files.exchanged(data))
+def interrupted_folders(data: Path) -> list[Path]:
+    """Return the folders that an interrupted restore left beside ``data``."""
+    paths = (_path_beside(data, RESTORING), _path_beside(data, RESTORED), files.exchanged(data))
     return [path for path in paths if path.exists()]

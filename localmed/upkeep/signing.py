@@ -1,7 +1,6 @@
-"""What publishers do: keys, roots, and signed folders in the form that ``verifier.py`` describes and verifies.
+"""The publisher's side: keys, roots, and signed folders in the form that ``verifier.py`` describes.
 
-Two Ed25519 keys that never lie on a hospital's machine sign, each where it is kept. A signature can be added to a
-manifest at any time.
+Two Ed25519 keys sign, each where it is kept, never on a hospital's machine. Signatures can be added later.
 
 Not covered: keys in hardware.
 """
@@ -10,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -28,7 +28,7 @@ ROOT_DAYS = 3650  # a root outlives the machine it is trusted on; its keys are r
 
 
 def make_key(path: Path) -> str:
-    """Make an Ed25519 key at ``path`` (PEM, mode 0600); return its public half."""
+    """Create an Ed25519 key at ``path`` (PEM, mode 0600); return its public half."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
@@ -39,7 +39,7 @@ def make_key(path: Path) -> str:
 
 
 def load_key(path: Path) -> Ed25519PrivateKey:
-    """The private key in ``path``; raise ``InputError`` for what is no Ed25519 key."""
+    """Return the private key in ``path``; raise ``InputError`` if it is no Ed25519 key."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
@@ -53,7 +53,7 @@ def load_key(path: Path) -> Ed25519PrivateKey:
 
 
 def public(key: Ed25519PrivateKey) -> str:
-    """The public half of ``key``, by which it is known."""
+    """Return the public half of ``key`` as hexadecimal."""
     return key.public_key().public_bytes_raw().hex()
 
 
@@ -65,7 +65,7 @@ def make_root(
 ) -> str:
     """Write the root that lists ``keys`` to ``path``, after those in ``before``; return its fingerprint.
 
-    ``before_keys`` sign it too: who trusts the root before trusts this one then. Raise ``UsageError`` for too few.
+    ``before_keys`` sign it too, for sites that trust the previous root. Raise ``UsageError`` for too few keys.
     """
     roots = read_root(before).roots if before else ()
     listed, also = ({public(key) for key in some} for some in (keys, before_keys))
@@ -80,14 +80,14 @@ def make_root(
 
 
 def read_root(path: Path) -> Trust:
-    """The trust in the keys of the file ``path``; raise ``InputError`` for what is no root."""
+    """Return the trust in the keys of the file ``path``; raise ``InputError`` if it is no root."""
     with as_errors():
         return Trust.of(files.contents(path), str(path))
 
 
 @contextmanager
 def as_errors() -> Iterator[None]:
-    """What the verifier refuses, as errors of localmed."""
+    """Translate the verifier's ``Refused`` into ``InputError``."""
     try:
         yield
     except Refused as refused:
@@ -95,7 +95,7 @@ def as_errors() -> Iterator[None]:
 
 
 def fingerprint(root: Path) -> str:
-    """What people compare of a root, read out or printed: the sha256 of its file, in groups of eight."""
+    """Return the sha256 of the root file in groups of eight, for people to compare."""
     digest = hashlib.sha256(files.contents(root)).hexdigest()
     return " ".join(digest[start : start + 8] for start in range(0, len(digest), 8))
 
@@ -104,10 +104,13 @@ def sign_folder(
     folder: Path, root: Path, keys: Sequence[Ed25519PrivateKey], kind: str, name: str, version: int, days: float,
     created: datetime | None = None,
 ) -> int:  # fmt: skip
-    """Write the manifest of ``folder``, good for ``days``, signed by ``keys``; return its number of files."""
+    """Write the manifest of ``folder``, valid for ``days``, signed by ``keys``; return its number of files."""
     read_root(root)
     created = created or datetime.now(UTC)
-    described = {name: _described(folder / CONTENT / name) for name in names_in(folder / CONTENT)}
+    described = {}
+    for path in names_in(folder / CONTENT):
+        with (folder / CONTENT / path).open("rb") as file:
+            described[path] = (os.fstat(file.fileno()).st_size, hashlib.file_digest(file, "sha256").hexdigest())
     if len(described) > FILES_MOST:
         raise InputError("pack.files", most=FILES_MOST)
     values = {"kind": kind, "format": FORMAT, "name": name, "version": version, "created": _text(created),
@@ -118,13 +121,8 @@ def sign_folder(
     return len(described)
 
 
-def _described(path: Path) -> tuple[int, str]:
-    with path.open("rb") as file:
-        return path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def add_signatures(folder: Path, keys: Sequence[Ed25519PrivateKey]) -> int:
-    """Sign the manifest of ``folder`` with ``keys`` too; return how many keys have signed now."""
+    """Sign the manifest of ``folder`` with ``keys`` too; return the number of signatures."""
     path = folder / MANIFEST
     try:
         document = _signed(json.loads(files.contents(path, 64 * files.SMALL)), keys)
@@ -144,7 +142,7 @@ def _text(time: datetime) -> str:
 
 
 def names_in(folder: Path) -> list[str]:
-    """The files under ``folder`` by their paths in it; raise ``InputError`` for what no site would take."""
+    """Return the paths of the files under ``folder``; raise ``InputError`` for links, devices and unsafe names."""
     names = []
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()

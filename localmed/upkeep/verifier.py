@@ -1,4 +1,4 @@
-"""The verifier of everything that comes on a stick: content packs in localmed, the offline bundle in its installer.
+"""Verification of content packs (in localmed) and of the offline bundle (in its installer).
 
 ::
 
@@ -6,15 +6,15 @@
     FOLDER/manifest.json    kind, name, version, created, expires; size and sha256 of every file
     FOLDER/content/         the files
 
-Both are JSON of documents ``{"signed": TEXT, "signatures": {PUBLIC KEY: SIGNATURE}}``, Ed25519 over the bytes of TEXT.
+Both JSON files contain documents ``{"signed": TEXT, "signatures": {PUBLIC KEY: SIGNATURE}}``, Ed25519 over TEXT.
 
 Rules: two different keys of the newest root have signed the manifest. A root is signed by two of its own keys and two
-of the root before it; a site that knows a newer root never goes back. A version is not below the newest that was
-taken, and a version has one content. Made and expiry dates must fit the clock. One manifest names all files, so files
-of two versions do not mix. A file is used only from a copy whose hash was compared; links and devices are not opened.
+of the previous root's; a site never goes back to an older root. A version is not below the newest accepted one, and has
+one content. Creation and expiry dates must fit the clock. One manifest names all files, so versions do not mix. A file
+is used only from a verified copy; links and devices are not opened.
 
-It needs the standard library and the machine's ``openssl`` only. ``installers/bundle.py`` puts this very file into
-``installer.pyz``, which runs before any package of the bundle is installed.
+It needs only the standard library and ``openssl``: ``installers/bundle.py`` puts this file into ``installer.pyz``,
+which runs before any package of the bundle is installed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ PREFIX = bytes.fromhex("302a300506032b6570032100")  # makes 32 bytes of Ed25519 
 
 
 class Refused(Exception):
-    """A folder or a machine that is not accepted; ``code`` is that of a message, with its parameters."""
+    """A folder or machine that is not accepted; ``code`` is a message's, with its parameters."""
 
     def __init__(self, code: str, **parameters: str | int | float) -> None:
         super().__init__(code)
@@ -57,14 +57,14 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """Whom a machine trusts, and the newest that it took of each name: its version and the sha256 of its manifest."""
+    """The roots that a machine trusts, and the newest accepted version of each name with its manifest's sha256."""
 
     roots: Sequence[Any]
     taken: dict[str, tuple[int, str]]
 
     @classmethod
     def of(cls, content: bytes, name: str = ROOT) -> Trust:
-        """The trust in the root file called ``name``, or in what ``kept`` made of it."""
+        """Parse a root file called ``name``, or the output of ``kept``."""
         with _well_formed(name):
             values = json.loads(content)
             roots, taken = (values["roots"], values["taken"]) if isinstance(values, dict) else (values, {})
@@ -81,25 +81,25 @@ class Trust:
             return cls(roots, {one: (version, sha256) for one, (version, sha256) in taken.items()})
 
     def kept(self) -> bytes:
-        """It as a file."""
+        """Return the file's content."""
         return json.dumps({"roots": self.roots, "taken": self.taken}).encode()
 
     def follow(self, roots: Sequence[Any]) -> Trust:
-        """It with the newer of both lists of roots; raise ``Refused`` where ``roots`` are another publisher's."""
+        """Adopt the longer list of roots; raise ``Refused`` if ``roots`` are another publisher's."""
         shorter, longer = sorted((self.roots, roots), key=len)
         if any(one["signed"] != other["signed"] for one, other in zip(shorter, longer, strict=False)):
             raise Refused("pack.signatures", name=ROOT)
         return Trust(longer, self.taken)
 
     def after(self, manifest: Manifest) -> Trust:
-        """It once the folder of ``manifest`` was taken."""
+        """Return the trust after ``manifest`` was accepted."""
         taken = {**self.taken, manifest.name: (manifest.version, manifest.sha256)}
         return Trust(self.follow(manifest.roots).roots, taken)
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a folder is: signed, in date and not older than what was taken. Its files are not read yet."""
+    """A folder's manifest: signed, in date and not older than an accepted one. Its files are not read yet."""
 
     folder: Path
     name: str
@@ -116,13 +116,13 @@ class Manifest:
         return sum(size for size, _ in self.files.values())
 
     def read(self, name: str, most: int = PIECE) -> bytes:
-        """The content of the small file ``name``, as it was signed."""
+        """Return the content of the small file ``name``; raise ``Refused`` if it was altered."""
         if self.files.get(name, (most + 1, ""))[0] > most:
             raise Refused("pack.malformed", name=name)
         return b"".join(self._pieces(name))
 
     def copy(self, name: str, target: Path) -> None:
-        """Copy the file ``name`` to ``target``, synced; raise ``Refused`` if it is not what was signed."""
+        """Copy the file ``name`` to ``target``, synced; raise ``Refused`` if it was altered."""
         target.parent.mkdir(parents=True, exist_ok=True)
         with target.open("xb") as copy:
             try:
@@ -148,9 +148,9 @@ class Manifest:
 
 
 def verify(folder: Path, kind: str, trust: Trust, passed: datetime | None = None) -> Manifest:
-    """The manifest of the ``kind`` ("pack", "bundle") in ``folder``; raise ``Refused`` with the rule that it breaks.
+    """Return the manifest of the ``kind`` ("pack", "bundle") in ``folder``; raise ``Refused`` with the broken rule.
 
-    ``passed`` is a time that has passed for certain: a clock that was set back would let in what has expired.
+    ``passed`` is a time that has certainly passed: a clock that was set back would accept expired folders.
     """
     roots = trust.follow(Trust.of(_content(folder, ROOT)).roots).roots
     root = json.loads(roots[-1]["signed"])
@@ -178,14 +178,14 @@ def verify(folder: Path, kind: str, trust: Trust, passed: datetime | None = None
 
 
 def taken_already(folder: Path, trust: Trust) -> bool:
-    """Whether ``folder`` has the manifest of a version that was taken; nothing else of it is compared."""
+    """Whether the manifest in ``folder`` was accepted before; nothing else is compared."""
     with _well_formed(MANIFEST):
         return _sha256(json.loads(_content(folder, MANIFEST))) in {sha256 for _, sha256 in trust.taken.values()}
 
 
 @contextmanager
 def _well_formed(name: str) -> Iterator[None]:
-    """Raise ``Refused`` for what is not of the form that the file ``name`` has."""
+    """Raise ``Refused`` for malformed content of the file ``name``."""
     try:
         yield
     except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError):
@@ -193,7 +193,7 @@ def _well_formed(name: str) -> Iterator[None]:
 
 
 def _signed_by(keys: Collection[str], document: Any, name: str) -> dict[str, Any]:
-    """The values in ``document``, which enough different ``keys`` have signed."""
+    """Return the values in ``document``; raise ``Refused`` unless enough different ``keys`` have signed."""
     text, signatures = document["signed"], document["signatures"]
     signers = {bytes.fromhex(key): bytes.fromhex(signatures[key]) for key in keys if key in signatures}
     if sum(valid(key, text.encode(), signature) for key, signature in signers.items()) < KEYS_LEAST:
@@ -202,9 +202,9 @@ def _signed_by(keys: Collection[str], document: Any, name: str) -> dict[str, Any
     return values
 
 
-@lru_cache(64)  # a site's own root is looked at for every pack
+@lru_cache(64)  # a site's own root is verified for every pack
 def valid(public: bytes, text: bytes, signature: bytes) -> bool:
-    """Whether ``signature`` is that of ``text`` by the Ed25519 key ``public`` (32 bytes), asked of openssl."""
+    """Whether ``signature`` of ``text`` is by the Ed25519 key ``public`` (32 bytes), according to openssl."""
     with tempfile.TemporaryDirectory() as folder:
         parts = {"key": PREFIX + public, "text": text, "signature": signature}
         for name, content in parts.items():
@@ -214,13 +214,13 @@ def valid(public: bytes, text: bytes, signature: bytes) -> bool:
             done = subprocess.run(command.split(), cwd=folder, capture_output=True, timeout=60, check=False)
         except (OSError, subprocess.TimeoutExpired):
             raise Refused("pack.openssl") from None
-    if done.returncode and b"Verification Failure" not in done.stdout:  # it says nothing of the signature: too old
+    if done.returncode and b"Verification Failure" not in done.stdout:  # openssl is too old
         raise Refused("pack.openssl")
     return done.returncode == 0
 
 
 def safe_path(name: str) -> str:
-    """``name`` if it is a path below a folder and nothing else; raise ``Refused``."""
+    """Return ``name`` if it is a plain path below a folder; raise ``Refused`` otherwise."""
     hostile = "\\" in name or not name.isprintable() or len(name.encode()) > 1024
     if hostile or any(part in ("", ".", "..") or len(part.encode()) > 255 for part in name.split("/")):
         raise Refused("pack.malformed", name=name[:80])
@@ -236,7 +236,7 @@ def _content(folder: Path, name: str) -> bytes:
 
 
 def _read(folder: Path, name: str) -> Iterator[bytes]:
-    """The content of the regular file ``folder``/``name``, with no link on the way to it."""
+    """Yield the content of the regular file ``folder``/``name``; no links are followed."""
     path = f"{os.path.realpath(folder)}/{name}"
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC), "rb") as file:

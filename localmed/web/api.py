@@ -190,7 +190,7 @@ def respond(visit: Visit, request: Request, asked_text: str, work: Work, asked_w
 def ask_work(visit: Visit, body: AskBody) -> tuple[str, Work, AskedWith]:
     """The question, the work that answers it and what it is asked with."""
     chosen = AskedWith((), body.collection, body.preset, body.check, body.names)
-    carried = history.carried(visit.session, chosen, body.after) if body.after else chosen
+    carried = history.inherit_choices(visit.session, chosen, body.after) if body.after else chosen
     carried = replace(carried, check=body.check) if body.thorough else carried  # they exclude each other
     text = question_of(visit, body.question)
     return text, asking(visit.session, text, carried, body.thorough), carried
@@ -256,7 +256,7 @@ def answer(visit: Program, answer_id: str) -> Response:
     """One of them, unless something that it cites was withdrawn."""
     kept = history.kept(visit.session, answer_id)
     history.require_held(visit.session, kept.answer)
-    now = replace(kept, answer=history.standing(visit.session, kept.answer))
+    now = replace(kept, answer=history.with_current_statuses(visit.session, kept.answer))
     return JSONResponse(answer_value(now, visit.language))
 
 

@@ -59,7 +59,7 @@ def create(site: Site, names: Collection[str] = ()) -> FastAPI:
     app.state.site = site
     app.state.described = chat_completions.router.routes
     settings = site.settings
-    sign_on.checked(settings.web)
+    sign_on.check_settings(settings.web)
     app.state.queue = Queue.of(settings.web)
     for router in ROUTERS:
         app.include_router(router)

@@ -62,7 +62,7 @@ def home(visit: Anybody) -> Response:
     require_own_password(visit)
     if visit.own is not None:
         return form_page(visit)
-    return pages.redirect("/start" if accounts.no_account(visit.site.data) else "/login")
+    return pages.redirect("/start" if accounts.has_no_account(visit.site.data) else "/login")
 
 
 @router.get("/guide")
@@ -149,7 +149,7 @@ def ask(
     with suppress(UnknownName):  # it is forgotten since
         if again and (before := history.kept(visit.session, again)).asked_text.split() == text.split():
             chosen = replace(chosen, earlier=before.asked_with.earlier)
-    chosen = history.carried(visit.session, chosen, after) if after else chosen
+    chosen = history.inherit_choices(visit.session, chosen, after) if after else chosen
     return respond(visit, request, text, asking(visit.session, text, chosen), chosen)
 
 
@@ -260,7 +260,7 @@ def values_of(visit: Visit, kept: Kept, since: bool = True) -> dict[str, Any]:
     """What ``answer_body.html`` is filled with; sources as they stand now, or (not ``since``) as they stood then."""
     holds, answer = history.holds(visit.session, kept.answer), kept.answer
     if holds and since:
-        answer = history.standing(visit.session, answer)
+        answer = history.with_current_statuses(visit.session, answer)
     shown = view(answer, visit.language)
     order_lines, parts = order.beside(answer.parts, shown.parts)
     basis = {
@@ -278,7 +278,7 @@ def values_of(visit: Visit, kept: Kept, since: bool = True) -> dict[str, Any]:
         "masked": MASK in kept.asked_text,
         "reads": visit.site.serving["chat"] != NONE,
         "holds": holds,
-        "standing": history.standing_mark(answer),
+        "standing": history.status_mark(answer),
         "withdrawals": () if holds else dict.fromkeys(history.withdrawals(visit.session, answer.evidence).values()),
         "votes": verify.votes(answer.parts, visit.language),
     }
@@ -312,7 +312,7 @@ def still_holds(visit: Asking, answer_id: str, standing: str = "") -> Response:
     answer = history.kept(visit.session, answer_id).answer
     same = history.holds(visit.session, answer) and standing in (
         "",
-        history.standing_mark(history.standing(visit.session, answer)),
+        history.status_mark(history.with_current_statuses(visit.session, answer)),
     )
     return Response(status_code=204 if same else 410)
 

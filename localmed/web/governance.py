@@ -139,7 +139,7 @@ def quarantine(visit: Librarian, collection: str = "") -> Response:
 def questions(visit: Librarian) -> Response:
     """The questions that the library could not answer, or not well."""
     session = visit.session
-    found_nothing = [(kept.time, "nothing", kept.asked_text) for kept in history.unanswered(session)]
+    found_nothing = [(kept.time, "nothing", kept.asked_text) for kept in history.list_unanswered(session)]
     bad = [(report.time, "bad", report.asked_text) for report in feedback.marked_bad(session) if report.asked_text]
     rows = [(pages.day(time), why, unnamed(text)) for time, why, text in sorted((*found_nothing, *bad), reverse=True)]
     return pages.page(visit, "questions.html", rows=list(dict.fromkeys(rows)))

@@ -30,7 +30,7 @@ def form(visit: Anybody, next: str = "/", idle: bool = False) -> Response:
         return sign_out(visit, "idle")
     if visit.login:
         return pages.redirect(pages.local(next))
-    if accounts.no_account(visit.site.data):
+    if accounts.has_no_account(visit.site.data):
         return pages.redirect("/start")
     return _form(visit, pages.local(next))
 

@@ -65,7 +65,7 @@ def release(
     kept = history.kept(visit.session, answer_id)
     history.require_held(visit.session, kept.answer)
     answer = orders.release(visit.session, kept, clean(released_by), checked)
-    history.keep_anew(visit.session, replace(kept, answer=answer))
+    history.replace_kept(visit.session, replace(kept, answer=answer))
     return pages.redirect(f"{path_of(kept)}/leaflet", language=language)
 
 

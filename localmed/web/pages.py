@@ -138,7 +138,7 @@ def _glass(visit: Visit) -> tuple[str, ...]:
     """The emergency accounts that are signed in, for themselves and for whoever has to know."""
     if visit.login is None:
         return ()
-    users = sign_on.broken(visit.site.data, visit.site.settings.web)
+    users = sign_on.signed_in_emergency_accounts(visit.site.data, visit.site.settings.web)
     may_know = visit.login.account.user in users or visit.may(Right.ACCOUNTS) or visit.may(Right.SAFETY)
     return users if may_know else ()
 

@@ -28,7 +28,7 @@ def listing(visit: Librarian) -> Response:
     """The refreshes, the newest first, with what is on hold and how the canaries stood last."""
     data = visit.site.data
     compared = canary_gate.last(data)
-    moved = nights.lines_of(compared)
+    moved = nights.canary_lines(compared)
     shown = [night_page.canary(line) for line in moved]
     held = holds.holds(data)
     return pages.page(visit, "refreshes.html", nights=nights.nights(data), held=held, moved=shown)

@@ -119,7 +119,7 @@ class _Keeper:
         while not over.wait(pause):
             if time.monotonic() - looked >= GPU_LOOK:
                 looked = time.monotonic()
-                fit.watch(self.site.settings, fit.look())
+                fit.watch(self.site.settings, fit.inspect_machine())
             ours = self.process is not None and self.process.poll() is None
             try:
                 answers = self.site.host_status() is not None

@@ -20,7 +20,7 @@ router = APIRouter()
 @router.get("/start")
 def form(visit: Anybody) -> Response:
     """The form for the first account."""
-    if not accounts.no_account(visit.site.data):
+    if not accounts.has_no_account(visit.site.data):
         return pages.redirect("/")
     return pages.page(visit, "start.html", error=None, user="")
 

@@ -49,13 +49,13 @@ def _installed(folder: Path) -> list[Row]:
     command = ["sh", str(folder / "out" / "install.sh"), "--root", str(folder / "machine")]
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     done = subprocess.run(
-        [*egress.namespace(), *egress.watched(trace), *command],
+        [*egress.namespace_command(), *egress.traced_command(trace), *command],
         env={"PATH": os.environ["PATH"], "LOCALMED_PYTHON": python, "LANG": "C.UTF-8"},
         check=False,
     )
     after, minutes = resource.getrusage(resource.RUSAGE_CHILDREN), (time.monotonic() - began) / 60
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    fetches = sum(call.beyond for call in egress.calls(trace.read_text().splitlines()))
+    fetches = sum(call.beyond for call in egress.parse_calls(trace.read_text().splitlines()))
     works = done.returncode == 0
     measured = f"{'works' if works else 'failed'}: {minutes:.1f} minutes, {spent:.0f} s of processor time"
     how = "empty network namespace; verified, environment of the wheels, self-test with an import and an answer"

@@ -40,7 +40,7 @@ from localmed.domain.errors import LocalmedError, UnknownName, UsageError
 from localmed.ingest.graph_import import GraphImporter
 from localmed.ingest.manifest import load
 from localmed.library import generations, in_force
-from localmed.library.reading import unaltered
+from localmed.library.reading import require_unaltered
 from localmed.library.vectors import VectorCache
 from localmed.models.registry import registration
 from localmed.models.registry.registration import FILE as REGISTRY
@@ -249,7 +249,7 @@ def measured(settings: Settings, count: int, seed: int = 14, only: Sequence[str]
         assert not any(isinstance(value, Exception) for value in before.values()), before
         for _ in range(25):
             began = time.thread_time()
-            unaltered(generations.current(settings.data))
+            require_unaltered(generations.current(settings.data))
             outcomes.checks.append(time.thread_time() - began)
     for number in range(count):
         files = {kind: paths for kind, paths in kinds(settings.data).items() if kind in only or not only}
@@ -315,7 +315,9 @@ def _restore(path: Path, whole: bytes) -> None:
 def _whole(settings: Settings) -> bool:
     """Whether the whole check finds something."""
     with opened(settings, HashedWords(), uses=PLAIN) as session:
-        return any(check.verified(session, None).values()) or bool(session.site.registry.problems("tiny", full=True))
+        return any(check.find_all_faults(session, None).values()) or bool(
+            session.site.registry.problems("tiny", full=True)
+        )
 
 
 def _judge(

@@ -189,7 +189,7 @@ def _looking(librarian: Session, log: Log) -> Callable[[], str]:
 
     def step() -> str:
         rows = lookups.generations_kept(librarian)
-        faults = [fault for faults in check.of_generations(librarian.data).values() for fault in faults]
+        faults = [fault for faults in check.all_generation_faults(librarian.data).values() for fault in faults]
         with log.lock:
             log.wrong += [f"damage: {fault.code}" for fault in faults]
             log.wrong += [] if sum(row.served for row in rows) <= 1 else ["two generations are served"]

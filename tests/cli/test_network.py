@@ -23,8 +23,8 @@ DIALS = (
 
 def possible() -> None:
     try:
-        egress.namespace()
-        egress.tracer()
+        egress.namespace_command()
+        egress.strace_version()
     except UsageError as error:
         cannot(str(error))
 
@@ -54,10 +54,12 @@ def test_what_reaches_beyond_is_seen(tmp_path: Path) -> None:
     """The control: a process that dials out, in the same namespace under the same strace."""
     possible()
     trace = tmp_path / "trace"
-    watched = egress.watched(trace)
-    subprocess.run([*egress.namespace(), *watched, sys.executable, "-c", DIALS], check=False, timeout=60)
+    watched = egress.traced_command(trace)
+    subprocess.run([*egress.namespace_command(), *watched, sys.executable, "-c", DIALS], check=False, timeout=60)
     beyond = {
-        (call.name, call.address, call.port) for call in egress.calls(trace.read_text().splitlines()) if call.beyond
+        (call.name, call.address, call.port)
+        for call in egress.parse_calls(trace.read_text().splitlines())
+        if call.beyond
     }
     assert beyond == {("connect", "192.0.2.1", 9), ("sendto", "192.0.2.1", 53)}
 
@@ -78,7 +80,7 @@ def test_what_reaches_beyond_is_seen(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_a_call_is_read_as_strace_writes_it(line: str, beyond: bool) -> None:
-    (call,) = egress.calls([line])
+    (call,) = egress.parse_calls([line])
     assert call.beyond is beyond
 
 

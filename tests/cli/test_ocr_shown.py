@@ -38,7 +38,7 @@ def test_sources_and_hits_say_so(
 
 def test_it_is_stored_with_the_passage_and_older_generations_open(scanned: Evidence) -> None:
     body = lexical.dump(scanned.passage)
-    assert lexical.undumped(body) == scanned.passage
+    assert lexical.parse_passage(body) == scanned.passage
     assert json.loads(json.dumps(asdict(scanned)))["passage"]["ocr"] == 0.934
     before = {name: value for name, value in json.loads(body.partition(b" ")[2]).items() if name != "ocr"}
-    assert lexical.undumped(json.dumps(before).encode()) == replace(scanned.passage, ocr=None)
+    assert lexical.parse_passage(json.dumps(before).encode()) == replace(scanned.passage, ocr=None)

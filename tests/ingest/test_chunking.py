@@ -16,7 +16,7 @@ from localmed.config import ChunkSettings
 from localmed.domain import Box, Document, Passage, digest
 from localmed.ingest import chunking, line_ends
 from localmed.ingest.parsed import Block, BlockKind, Line, SourceRecord
-from localmed.library.lexical import dump, undumped
+from localmed.library.lexical import dump, parse_passage
 from localmed.text.language import sentences
 from tests.values import passage as made_passage
 
@@ -225,5 +225,5 @@ def test_a_paragraph_of_very_many_lines_is_joined_in_a_time_that_grows_with_it()
 def test_a_passage_of_a_torn_table_is_stored_as_one_and_others_as_before() -> None:
     whole = made_passage("Medicine: amoxicillin; Dose: 500 mg")
     for one in (whole, replace(whole, doubtful=True)):
-        assert undumped(dump(one)) == one
+        assert parse_passage(dump(one)) == one
     assert b"doubtful" not in dump(whole)

@@ -61,7 +61,7 @@ def test_decay_of_the_stored_texts_is_found_when_they_are_read(
     doses: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither times nor the sample tell of it here: the ends of the files and the digests beside the texts do."""
-    monkeypatch.setattr(intact, "sampled", lambda *_: [])
+    monkeypatch.setattr(intact, "find_decayed_sample", lambda *_: [])
     texts = [path for path in stored(doses) if path.suffix == ".store" or path.name == "library.sqlite"]
     assert len(texts) >= 2
     chance, before, codes = random.Random(14), shown(doses), list[int]()
@@ -88,7 +88,7 @@ def test_decay_of_what_only_ranks_is_found_where_the_sample_is_the_whole_library
 
 def test_the_end_of_a_file_is_read_at_every_opening(doses: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bit of a store's end can make its engine end the process, so that it is looked at before the file is opened."""
-    monkeypatch.setattr(intact, "sampled", lambda *_: [])
+    monkeypatch.setattr(intact, "find_decayed_sample", lambda *_: [])
     for path in stored(doses):
         if path.name == generations.MANIFEST:
             continue
@@ -103,11 +103,11 @@ def test_looks_of_an_earlier_version_are_taken_once_more(doses: Settings, monkey
     """They lack the sums of the ends: every file is hashed again, and nothing is called damaged."""
     monkeypatch.setattr(intact, "END", 64)  # the files of this library are smaller than what is looked at of an end
     served = generations.current(doses.data)
-    before = intact.remembered(served)
-    intact.remember(served, {name: numbers[:-1] for name, numbers in before.items()})
+    before = intact.read_looks(served)
+    intact.write_looks(served, {name: numbers[:-1] for name, numbers in before.items()})
     assert shown(doses)
     larger = {name for name, entry in generations.read_manifest(served).files.items() if entry.bytes > intact.END}
-    after = intact.remembered(served)
+    after = intact.read_looks(served)
     assert larger
     assert all(after[name][:-1] == before[name][:-1] and after[name] != before[name] for name in larger)
 
@@ -116,11 +116,11 @@ def test_every_block_is_in_some_sample(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(intact, "BLOCK", 1_000)
     for name, size in {"large": 4_500, "small": 300, "empty": 0}.items():
         (tmp_path / name).write_bytes(os.urandom(size))
-    looks = {name: intact.hashed(tmp_path / name)[1] for name in ("large", "small", "empty")}
-    assert not intact.sampled(tmp_path, looks, list(looks))
+    looks = {name: intact.hash_file(tmp_path / name)[1] for name in ("large", "small", "empty")}
+    assert not intact.find_decayed_sample(tmp_path, looks, list(looks))
     for place in (0, 999, 3_999, 4_499):
         whole = flip(tmp_path / "large", place, 1)
-        seen = [intact.sampled(tmp_path, looks, list(looks)) for _ in range(200)]
+        seen = [intact.find_decayed_sample(tmp_path, looks, list(looks)) for _ in range(200)]
         assert ["large"] in seen
         assert [] in seen
         overwrite(tmp_path / "large", whole)
@@ -137,13 +137,13 @@ def test_what_was_copied_back_is_hashed_once(doses: Settings, monkeypatch: pytes
         overwrite(path, path.read_bytes())
         os.utime(path, ns=(0, 1))
     hashed: list[Path] = []
-    hash_of = intact.hashed
+    hash_of = intact.hash_file
 
     def counted(path: Path) -> tuple[str, list[int]]:
         hashed.append(path)
         return hash_of(path)
 
-    monkeypatch.setattr(intact, "hashed", counted)
+    monkeypatch.setattr(intact, "hash_file", counted)
     shown(doses)
     assert len(hashed) == len(stored(doses)) - 1
     hashed.clear()

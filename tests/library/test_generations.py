@@ -162,13 +162,22 @@ def test_a_missing_or_short_file_is_told_with_a_remedy(filled: Settings, corpus:
     verify(filled.data)
 
 
-def test_damage_is_not_built_upon(filled: Settings, corpus: Path) -> None:
+def test_damage_is_not_built_upon(filled: Settings, corpus: Path, tmp_path: Path) -> None:
     """A flipped bit in the copied catalogue would get a new, matching hash in the next generation."""
-    catalogue = path_of(filled, 1) / "library.sqlite"
+    served = path_of(filled, 1)
+    catalogue = served / "library.sqlite"
+    generations.copy_checked(served, "library.sqlite", tmp_path / "whole.sqlite")
     flip(catalogue, catalogue.read_bytes().index(b"Fever"))
+    with pytest.raises(Damaged):
+        generations.copy_checked(served, "library.sqlite", tmp_path / "decayed.sqlite")
     with pytest.raises(Damaged, match="has changed"):
         another(filled, corpus, 1)
     assert generations.numbers(filled.data) == [1]
+    with pytest.raises(Damaged):
+        Library.open(filled.data)
+    assert not pruning.prune(filled.data, 1)
+    with (served / "lease").open("rb") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)  # nobody has kept a lease
 
 
 def test_damaged_rows_are_not_rewritten_with_a_good_hash(filled: Settings) -> None:
@@ -183,7 +192,7 @@ def test_damaged_rows_are_not_rewritten_with_a_good_hash(filled: Settings) -> No
             builder.publish(message("generation.made.upgrade"))
 
 
-def test_rollback_refuses_a_damaged_generation(filled: Settings, corpus: Path) -> None:
+def test_rollback_refuses_a_damaged_generation_and_what_it_serves_is_kept(filled: Settings, corpus: Path) -> None:
     for number in (1, 2):
         another(filled, corpus, number)
     flip(path_of(filled, 2) / "library.sqlite")
@@ -192,18 +201,16 @@ def test_rollback_refuses_a_damaged_generation(filled: Settings, corpus: Path) -
     assert generations.current(filled.data).name == "0003"
     assert generations.rollback(filled.data, 1) == 1
     assert answers(filled, "number") == set()
+    assert 1 not in pruning.prune(filled.data, 1)
+    verify(filled.data)
 
 
-def test_a_rollback_that_is_cancelled_while_it_is_looked_at_is_none(filled: Settings, corpus: Path) -> None:
+def test_rollback_goes_to_what_the_current_was_built_from_unless_cancelled(filled: Settings, corpus: Path) -> None:
     another(filled, corpus, 1)
     cancel = Cancel()
     with guarded(lambda _: cancel.cancel()), following(Hooks(cancel=cancel)), pytest.raises(Cancelled):
         generations.rollback(filled.data, None)
     assert generations.current(filled.data).name == "0002"
-
-
-def test_rollback_goes_to_what_the_current_was_built_from(filled: Settings, corpus: Path) -> None:
-    another(filled, corpus, 1)
     assert generations.rollback(filled.data, None) == 1
     with pytest.raises(UnknownName):
         generations.rollback(filled.data, None)
@@ -228,14 +235,6 @@ def test_small_changes_leave_what_was_imported_before_them_to_go_back_to(filled:
     assert generations.numbers(filled.data) == [2, 8, 9, 10], "what cannot be read takes no place"
     assert generations.rollback(filled.data, 2) == 2
     assert answers(filled, "number") == {"New 0"}
-
-
-def test_what_is_served_is_kept_however_old(filled: Settings, corpus: Path) -> None:
-    for number in range(2):
-        another(filled, corpus, number)
-    generations.rollback(filled.data, 1)
-    assert pruning.prune(filled.data, 1) == [2]
-    verify(filled.data)
 
 
 @pytest.mark.slow
@@ -330,24 +329,7 @@ def test_one_writer(filled: Settings) -> None:
     lock_writer(filled.data).close()
 
 
-def test_a_library_that_cannot_be_opened_keeps_no_lease(filled: Settings, corpus: Path) -> None:
-    flip(path_of(filled, 1) / "library.sqlite")
-    with pytest.raises(Damaged):
-        Library.open(filled.data)
-    assert not pruning.prune(filled.data, 1)
-    with (path_of(filled, 1) / "lease").open("rb") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def test_a_copy_of_what_decayed_is_not_built_upon(filled: Settings, tmp_path: Path) -> None:
-    with generations.lease(filled.data) as served:
-        generations.copy_checked(served, "library.sqlite", tmp_path / "whole.sqlite")
-        flip(served / "library.sqlite")
-        with pytest.raises(Damaged):
-            generations.copy_checked(served, "library.sqlite", tmp_path / "decayed.sqlite")
-
-
-# --- what was served before a series of changes outlives it, until one has served a day or was confirmed --------------
+# --- the generation before a series of changes is kept until a later one has served a day or was confirmed -----------
 
 
 def age(settings: Settings, hours: float) -> None:
@@ -433,15 +415,15 @@ def test_what_is_leased_is_not_pruned_and_what_is_not_goes(two: Settings) -> Non
 
 def test_a_prune_while_everything_is_read_is_no_damage(two: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """A prune is tried before each file is hashed: what is being read stays."""
-    hashed, tried = intact.hashed, []
+    hashed, tried = intact.hash_file, []
 
     def pruned_first(path: Path) -> tuple[str, list[int]]:
         tried.append(pruning.prune(two.data, 1))
         return hashed(path)
 
-    monkeypatch.setattr(intact, "hashed", pruned_first)
+    monkeypatch.setattr(intact, "hash_file", pruned_first)
     with opened(two, HashedWords()) as session:
-        assert not any(check.verified(session, None).values())
+        assert not any(check.find_all_faults(session, None).values())
         assert not check.verify_and_mend(session, SILENT)[2]
     assert tried
 
@@ -451,7 +433,7 @@ def test_a_generation_that_was_listed_and_then_pruned_is_no_damage(
 ) -> None:
     monkeypatch.setattr(generations, "numbers", lambda _: [1, 2, 3])
     with opened(two, HashedWords()) as session:
-        assert check.of_generations(two.data).keys() == {1, 2}
+        assert check.all_generation_faults(two.data).keys() == {1, 2}
         assert [row.number for row in lookups.generations_kept(session)] == [1, 2]
         assert not check.verify_and_mend(session, SILENT)[2]
 
@@ -461,7 +443,7 @@ def test_a_generation_that_is_being_removed_is_there_no_more(two: Settings, monk
     seen: list[set[int]] = []
 
     def slowly(folder: Path, ignore_errors: bool) -> None:
-        seen.append({number for number, faults in check.of_generations(two.data).items() if not faults})
+        seen.append({number for number, faults in check.all_generation_faults(two.data).items() if not faults})
         assert list(check.folder_of_generations(two.data)) == []
 
     monkeypatch.setattr(shutil, "rmtree", slowly)

@@ -26,7 +26,7 @@ from localmed.library.catalogue import FILE
 from localmed.library.dense import Nearest
 from localmed.library.governed import NO_HEADING, Governed, heading_field
 from localmed.library.in_force import in_force
-from localmed.library.lexical import dump, undumped
+from localmed.library.lexical import dump, parse_passage
 from localmed.library.library import Library, build
 from localmed.library.migrations import LIBRARY, open_database
 from localmed.retrieval import studies
@@ -332,12 +332,12 @@ def test_corrected_headings_are_the_same_again_and_every_character_keeps_its_box
         governed = Governed(database)
         rows = [(first.document_id, heading_field(one.headings), value) for one, value in set_.items()]
         database.executemany("INSERT INTO governed VALUES (?, ?, ?, '')", rows)
-        whole = governed.over_passages([first, second, third, fourth, fifth])
+        whole = governed.apply_to_passages([first, second, third, fourth, fifth])
         assert whole[4].headings == ("Title", "Dosage"), "the section above has the name of what is no heading"
-        assert [undumped(dump(it)) for it in whole] == governed.over_passages(whole) == whole
+        assert [parse_passage(dump(it)) for it in whole] == governed.apply_to_passages(whole) == whole
         made = whole[:3]
         assert [it.headings[1:] for it in made] == [("Dose", "Adults"), ("Dose", "Adults"), ("Dose", "Children")]
         assert [it.text for it in made] == ["One.", "Never.\nTwo.", "Three."]
         assert [made[1].text[span.start : span.end] for span in made[1].spans] == ["Two."]
         database.execute("DELETE FROM governed")
-        assert governed.over_passages(whole) == [first, second, third, fourth, fifth]
+        assert governed.apply_to_passages(whole) == [first, second, third, fourth, fifth]

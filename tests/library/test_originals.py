@@ -35,27 +35,25 @@ def stored(settings: Settings) -> set[str]:
     return {path.read_text() for path in (settings.data / "files").iterdir()}
 
 
-def test_what_a_kept_generation_was_made_from_stays(changed: Settings) -> None:
+def test_what_a_kept_answer_cites_or_a_kept_generation_was_made_from_stays(changed: Settings) -> None:
     assert generations.numbers(changed.data) == [2, 3]
     assert stored(changed) == {"Alpha.", "Beta.", "Gamma.", "Delta."}
+    (alpha,) = [path for path in (changed.data / "files").iterdir() if path.read_text() == "Alpha."]
+    answer = changed.data / originals.KEPT / "answer.json"
+    answer.parent.mkdir()
+    answer.write_text(f'{{"file_sha256": "{alpha.name}"}}', "utf-8")
+    assert originals.prune(changed.data) == (0, 0)
+    answer.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(Damaged, match="kept"):
+        originals.prune(changed.data)
+    assert "Alpha." in stored(changed)
+    answer.unlink()
     assert originals.prune(changed.data) == (1, len("Alpha."))
     assert stored(changed) == {"Beta.", "Gamma.", "Delta."}
     assert originals.prune(changed.data) == (0, 0)
     verify(changed.data)
     generations.rollback(changed.data, 2)
     verify(changed.data)
-
-
-def test_what_a_kept_answer_cites_stays(changed: Settings) -> None:
-    (alpha,) = [path for path in (changed.data / "files").iterdir() if path.read_text() == "Alpha."]
-    kept = changed.data / originals.KEPT
-    kept.mkdir()
-    (kept / "answer.json").write_text(f'{{"file_sha256": "{alpha.name}"}}', "utf-8")
-    assert originals.prune(changed.data) == (0, 0)
-    (kept / "answer.json").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(Damaged, match="kept"):
-        originals.prune(changed.data)
-    assert "Alpha." in stored(changed)
 
 
 @pytest.mark.parametrize("number", [2, 3])

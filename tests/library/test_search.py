@@ -14,7 +14,7 @@ from localmed.config import Settings
 from localmed.domain import SearchFilter, Status, message
 from localmed.domain.errors import UnknownName
 from localmed.library import generations
-from localmed.library.holding import IDS_A_SEARCH, MOST_PASSAGES, Found, allowed
+from localmed.library.holding import IDS_A_SEARCH, MOST_PASSAGES, Found, search_allowed
 from localmed.library.library import SPARSE, Library, build
 from localmed.models.host.protocol import MOST_ITEMS
 from tests.fakes import HashedWords, WeighedWords, described, documents, import_into, jsonl, token_of, withdraw, write
@@ -166,7 +166,7 @@ class Index:
 
 
 def answering(filters: SearchFilter, status_of: dict[str, Status], limit: int = 3) -> list[str]:
-    return [row[1] for row in allowed(Index(), limit, filters, status_of, lambda: map(str, range(PASSAGES)))]
+    return [row[1] for row in search_allowed(Index(), limit, filters, status_of, lambda: map(str, range(PASSAGES)))]
 
 
 OLD = SearchFilter(statuses=(Status.SUPERSEDED,))
@@ -185,14 +185,11 @@ def test_more_documents_than_one_search_takes() -> None:
     assert answering(OLD, status_of) == ["50000", "50001", "50002"]
     narrowed = SearchFilter(statuses=(Status.SUPERSEDED,), documents=("50007", "4"))
     assert answering(narrowed, status_of) == ["50007"]
+    named = tuple(map(str, range(PASSAGES - 2 * MOST_ITEMS, PASSAGES)))
+    assert answering(SearchFilter(documents=named), {named[0]: Status.WITHDRAWN}) == list(named[1:4])
 
 
 @pytest.mark.parametrize("excluded", [10, MOST_PASSAGES * 3, PASSAGES - 1])
 def test_however_many_of_the_best_may_not_answer(excluded: int) -> None:
     status_of = {str(number): Status.SUPERSEDED for number in range(excluded)}
     assert answering(SearchFilter(), status_of) == [str(number) for number in range(excluded, PASSAGES)][:3]
-
-
-def test_more_documents_than_a_search_names_are_asked_for_in_parts() -> None:
-    named = tuple(map(str, range(PASSAGES - 2 * MOST_ITEMS, PASSAGES)))
-    assert answering(SearchFilter(documents=named), {named[0]: Status.WITHDRAWN}) == list(named[1:4])

@@ -97,7 +97,7 @@ def test_a_lost_must_cite_keeps_the_night_back_of_which_a_backup_is_made(
     assert [(Path(one.path).name, one.sha256) for one in holds.holds(watched.data)] == [("sepsis.txt", "")]
     made = backup.read(tmp_path / "backups")
     assert (night.backup, made.generation) == (made.name, int(served.name)), "of what is served"
-    assert not list(backup.damaged(tmp_path / "backups", made))
+    assert not list(backup.damaged_files(tmp_path / "backups", made))
 
 
 @pytest.mark.slow

@@ -64,7 +64,7 @@ def test_a_pack_is_part_of_the_nights_one_generation(
     assert (report.outcome, report.generation, report.errors) == (SERVED, 2, ())
     assert titles(night) == {"fever.txt", "sepsis.txt", "warfarin.txt"}
     assert {name for name, _ in report.seconds} == {"packs", "check", "import"}
-    assert not packs.pending(night.data)
+    assert not packs.pending_packs(night.data)
     assert refresh(night).outcome == UNCHANGED
 
 
@@ -96,7 +96,7 @@ def test_a_withdrawal_holds_though_the_pack_is_kept_back(night: Session, ours: P
     canary_gate.accept(night, ["sepsis"], "the publisher has taken the sentence back")
     assert refresh(night).outcome == SERVED
     assert titles(night) == {"sepsis.txt"}
-    assert not packs.pending(night.data)
+    assert not packs.pending_packs(night.data)
 
 
 def test_a_new_collection_on_hold_does_not_come_in_empty(
@@ -117,7 +117,7 @@ def test_a_new_collection_on_hold_does_not_come_in_empty(
         refresh(night)
     assert refresh(night).outcome == UNCHANGED
     assert titles(night) == {"fever.txt"}
-    assert packs.pending(night.data) == ["wards"]
+    assert packs.pending_packs(night.data) == ["wards"]
 
 
 def test_a_refused_pack_stops_nothing_else(night: Session, ours: Publisher, stick: Path, tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_refused_pack_stops_nothing_else(night: Session, ours: Publisher, stic
     assert (report.outcome, [error.code for error in report.errors]) == (UNCHANGED, ["refresh.pack_left"])
     assert [one.kind for one in alerts.alerts(night.data)] == ["refresh"]
     assert titles(night) == {"fever.txt"}
-    assert not packs.pending(night.data)
+    assert not packs.pending_packs(night.data)
 
 
 def test_a_pack_whose_import_was_cut_off_is_finished_without_the_stick(
@@ -143,7 +143,7 @@ def test_a_pack_whose_import_was_cut_off_is_finished_without_the_stick(
     with pytest.raises(KeyboardInterrupt):
         refresh(night, Hooks(progress=interrupt))
     pack.rename(ours.folder / "pulled out")
-    assert packs.pending(night.data) == ["wards"]
+    assert packs.pending_packs(night.data) == ["wards"]
     assert refresh(night).outcome == SERVED
     assert titles(night) == {"sepsis.txt", "warfarin.txt"}
 

@@ -214,7 +214,7 @@ def test_the_newest_entries_are_verified_from_where_the_last_look_ended(
         looked_at.append(text)
         return entry_from(text)
 
-    monkeypatch.setattr(journal, "readable", looked)
+    monkeypatch.setattr(journal, "read_entry", looked)
     with Audit(data) as log:
         found, known = log.verify_newest(None)
         assert (found, known, len(looked_at)) == ([], log.head(), 2 * ROWS)

@@ -31,7 +31,7 @@ from localmed.library import in_force, journal, older
 from localmed.library.access import hidden_from
 from localmed.library.in_force import copy_of
 from localmed.library.journal import entry_from
-from localmed.library.migrations import migrate, sums
+from localmed.library.migrations import add_checksums, migrate
 from localmed.library.state_migrations import BEFORE_JOURNAL, STATE
 from localmed.people import accounts
 from localmed.site import audit, changes, stops
@@ -131,7 +131,7 @@ def test_what_was_altered_stops_everything_until_it_is_repaired(
     assert Localmed(filled.data)("doctor").code == 5
     assert Localmed(filled.data)("repair", "--yes").code == 0
     holds(filled)
-    assert repair.records(filled.data) == []
+    assert repair.plan_records(filled.data) == []
     with opened(filled, HashedWords()) as session:
         changes.withdraw(session, document, True, "too")
     assert answers(filled, "antibiotics") == set()
@@ -180,7 +180,7 @@ def test_the_manifest_knows_a_journal_that_was_cut_with_its_copy(filled: Setting
         answers(filled, "antibiotics")
     assert raised.value.message.code == "state.cut"
     with pytest.raises(Damaged):
-        repair.records(filled.data)  # nothing is guessed
+        repair.plan_records(filled.data)  # nothing is guessed
 
 
 def test_an_account_that_was_disabled_since_an_older_file_stays_disabled(filled: Settings) -> None:
@@ -224,7 +224,7 @@ def test_with_another_key_nothing_is_changed_until_somebody_says_so(filled: Sett
     assert answers(filled, "antibiotics") == set()
     with Audit(filled.data) as log:
         assert log.verify() == []
-    assert repair.records(filled.data) == []
+    assert repair.plan_records(filled.data) == []
 
 
 def test_a_repair_is_enough_though_the_clock_went_back(filled: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -338,7 +338,7 @@ def as_before(data: Path, access: str = "access.json") -> None:
     """Give the data folder the files that localmed wrote before there was a journal in ``site.sqlite``."""
     now = in_force.in_force(data)
     with closing(sqlite3.connect(data / "state.sqlite", isolation_level=None)) as state:
-        sums(state)
+        add_checksums(state)
         migrate(state, STATE[:BEFORE_JOURNAL], "state.sqlite")
         for stop in now.stops:
             row = (stop.kind, stop.name, stop.reason, stop.user, stop.time)

@@ -19,7 +19,7 @@ from localmed.domain import SearchFilter
 from localmed.domain.accounts import Account, SessionRole
 from localmed.domain.errors import Damaged, UsageError
 from localmed.library import generations, in_force, state
-from localmed.library.migrations import sums
+from localmed.library.migrations import add_checksums
 from localmed.library.state import rows, selected
 from localmed.people import accounts, history, logins, tokens
 from localmed.process.hooks import SILENT
@@ -136,7 +136,7 @@ def test_of_a_folder_without_its_journal_stops_are_put_in_force_again(since: Set
     lose(since.data, harm)
     restore(since.data.parent / "backups", since.data, "", True, SILENT)
     assert sorted(stopped(since)) == [("collection", "ward"), ("workflow", "ask")]
-    assert not repair.records(since.data)
+    assert not repair.plan_records(since.data)
 
 
 @pytest.mark.parametrize("harm", ["lost", "altered"])
@@ -146,10 +146,10 @@ def test_answers_that_the_key_does_not_open_are_told_and_no_key_is_made_by_looki
         stops.lift(session, stops.WORKFLOW, "ask")
         history.keep(session, "", "Sepsis?", session.ask("Sepsis?", SearchFilter()))
         whole = key.read_bytes()
-        assert (len(history.listing(session)[0]), history.unopened(filled.data)) == (1, 0)
+        assert (len(history.listing(session)[0]), history.count_unopened(filled.data)) == (1, 0)
         key.unlink() if harm == "lost" else key.write_bytes(bytes([whole[0] ^ 1]) + whole[1:])
         assert history.listing(session) == ([], 1)
-        assert history.unopened(filled.data) == 1
+        assert history.count_unopened(filled.data) == 1
         assert key.exists() is (harm == "altered")
         history.keep(session, "", "Sepsis?", session.ask("Sepsis?", SearchFilter()))  # questions go on
     told = Localmed(filled.data)("doctor", "--full")
@@ -302,7 +302,7 @@ def forged(settings: Settings, statement: str) -> None:
     """As somebody changes it who makes the checksum and the count anew: only the audit log knows better."""
     changed(settings, statement)
     with closing(sqlite3.connect(settings.data / "site.sqlite")) as database:
-        sums(database)
+        add_checksums(database)
         database.execute("UPDATE accounts SET sum = checksum(user, role, groups, source, password, disabled, subject)")
         database.commit()
 
@@ -343,11 +343,11 @@ def test_an_account_that_no_session_made_opens_nothing(filled: Settings, stateme
 def test_repair_gives_back_the_rights_that_the_log_knows(filled: Settings, statement: str) -> None:
     forged(filled, statement)
     with opened(filled, HashedWords()) as session:
-        for step in (steps := repair.records(filled.data)):
+        for step in (steps := repair.plan_records(filled.data)):
             assert step.shown
             step.do(session)
     assert len(steps) == 1
-    assert repair.records(filled.data) == []
+    assert repair.plan_records(filled.data) == []
     rights = {account.user: account for account in accounts.accounts(filled.data)}
     assert rights["nurse"] == NURSE
     assert rights["boss"] == Account("boss", SessionRole.ADMIN)

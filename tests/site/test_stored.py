@@ -31,7 +31,7 @@ def data(settings: Settings, corpus: Path) -> Path:
 
 def faults(data: Path) -> list[str]:
     with opened(Settings(data), HashedWords()) as session:
-        return [render(fault, "en") for problems in check.verified(session, None).values() for fault in problems]
+        return [render(fault, "en") for problems in check.find_all_faults(session, None).values() for fault in problems]
 
 
 def original(data: Path) -> Path:
@@ -47,7 +47,7 @@ def test_a_whole_library_has_no_faults(data: Path) -> None:
 
 def test_what_is_written_to_is_for_its_owner_alone(data: Path) -> None:
     with opened(Settings(data), HashedWords()) as session:
-        check.verified(session, None)
+        check.find_all_faults(session, None)
         for name in ("site.sqlite", "audit.key", "in_force.json"):
             for path in data.glob(f"{name}*"):  # with SQLite's own files beside it
                 assert path.stat().st_mode & 0o077 == 0, path.name
@@ -137,7 +137,7 @@ def test_the_commands_end_with_5_and_name_the_file(data: Path) -> None:
 def test_each_check_goes_on_after_another_has_failed(data: Path) -> None:
     (data / "site.sqlite").write_bytes(b"{")
     (data / "files" / "notes.txt").write_bytes(b"x")
-    assert len(check.beside(data)) >= 2
+    assert len(check.faults_beside(data)) >= 2
     assert generations.numbers(data) == [1]
 
 

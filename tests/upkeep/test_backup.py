@@ -69,8 +69,8 @@ def restored(folder: Path, tmp_path: Path, settings: Settings) -> Settings:
     data = tmp_path / "restored"
     restore(folder, data, "", False, SILENT)
     verify(data)
-    assert not check.of_generation(data, None)
-    assert [fault.what for fault in check.beside(data)] == []
+    assert not check.generation_faults(data, None)
+    assert [fault.what for fault in check.faults_beside(data)] == []
     return replace(settings, data=data)
 
 
@@ -90,7 +90,7 @@ def test_a_restored_library_answers_the_same(session: Session, filled: Settings,
     )
     before = session.ask(QUESTION, SearchFilter())
     made = backup.make(session, folder, SILENT)
-    assert not list(backup.damaged(folder, made))
+    assert not list(backup.damaged_files(folder, made))
     with opened(restored(folder, tmp_path, filled), HashedWords()) as again:
         after = again.ask(QUESTION, SearchFilter())
         assert (after.statements, after.evidence) == (before.statements, before.evidence)
@@ -108,6 +108,11 @@ def test_what_has_not_changed_is_one_file_of_both_backups_and_none_of_the_data_f
     places = [backup.place_of(folder, made, original) for made in (first, second)]
     assert places[0].samefile(places[1])
     assert not places[1].samefile(session.data / original.path), "a flipped bit would be in both"
+    written_once = [file for file in second.files if not file.path.startswith("site.sqlite")]
+    largest = max(written_once, key=lambda file: file.bytes)
+    flip(backup.place_of(folder, second, largest))
+    assert largest.path in list(backup.damaged_files(folder, second))
+    assert not list(backup.damaged_files(folder, backup.make(session, folder, SILENT))), "it is copied again"
 
 
 def test_without_hard_links_everything_is_copied(
@@ -148,7 +153,7 @@ def test_a_damaged_original_is_named_and_takes_no_place_of_a_good_copy(filled: S
         without = backup.make(session, folder, SILENT)
         assert without.damaged == (name,)
         assert name not in {file.path for file in without.files}, "nothing whole of it is at hand"
-        assert list(backup.damaged(folder, without)) == [name], "what it should hold and does not"
+        assert list(backup.damaged_files(folder, without)) == [name], "what it should hold and does not"
         overwrite(original, good)
         assert not backup.make(session, folder, SILENT).damaged
         overwrite(original, b"decayed")
@@ -156,7 +161,7 @@ def test_a_damaged_original_is_named_and_takes_no_place_of_a_good_copy(filled: S
         assert made.damaged == (name,)
         [stored] = [file for file in made.files if file.path == name]
         assert backup.place_of(folder, made, stored).read_bytes() == good
-        assert not list(backup.damaged(folder, made))
+        assert not list(backup.damaged_files(folder, made))
         night = refresh(session)
         assert [error.code for error in night.errors] == ["backup.originals"]
         assert night.backup
@@ -228,10 +233,13 @@ def test_an_original_that_is_pruned_meanwhile_is_no_damage(
     assert not backup.make(session, folder, SILENT).damaged
 
 
-def test_a_folder_that_cannot_be_moved_is_told_and_stays(
+def test_a_folder_that_is_in_use_or_cannot_be_moved_is_told_and_stays(
     session: Session, filled: Settings, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backup.make(session, folder, SILENT)
+    with Library.open(filled.data), pytest.raises(Busy):
+        restore(folder, filled.data, "", True, SILENT)
+    assert generations.current(filled.data).exists()
     session.site.close()
 
     def busy(*paths: object) -> None:
@@ -244,12 +252,16 @@ def test_a_folder_that_cannot_be_moved_is_told_and_stays(
     verify(filled.data)
 
 
-def test_what_was_cut_off_is_no_backup_and_goes(session: Session, folder: Path) -> None:
+def test_what_was_cut_off_or_names_a_place_outside_is_no_backup(session: Session, folder: Path) -> None:
     whole = backup.make(session, folder, SILENT)
     (folder / backup.BUILDING / "data").mkdir(parents=True)
     assert backup.backups(folder) == [whole.name]
-    backup.make(session, folder, SILENT)
+    made = backup.make(session, folder, SILENT)
     assert not (folder / backup.BUILDING).exists()
+    forged = replace(made, files=(replace(made.files[0], path="../../elsewhere"), *made.files[1:]))
+    (folder / made.name / backup.MANIFEST).write_bytes(backup.to_bytes(forged))
+    with pytest.raises(Damaged):
+        backup.read(folder)
 
 
 def test_a_backup_of_an_earlier_version_is_told(folder: Path) -> None:
@@ -259,14 +271,6 @@ def test_a_backup_of_an_earlier_version_is_told(folder: Path) -> None:
         with pytest.raises(Damaged) as told:
             backup.read(folder, name)
         assert told.value.messages[0].code.startswith("backup.older")
-
-
-def test_a_list_that_names_a_place_outside_is_refused(session: Session, folder: Path) -> None:
-    made = backup.make(session, folder, SILENT)
-    forged = replace(made, files=(replace(made.files[0], path="../../elsewhere"), *made.files[1:]))
-    (folder / made.name / backup.MANIFEST).write_bytes(backup.written(forged))
-    with pytest.raises(Damaged):
-        backup.read(folder)
 
 
 def of_the_guide() -> Iterator[list[str]]:
@@ -330,16 +334,6 @@ def test_a_backup_while_others_withdraw_is_whole(
         busy.join(60)
 
 
-def test_a_file_that_has_decayed_in_the_backup_before_is_copied_again(session: Session, folder: Path) -> None:
-    first = backup.make(session, folder, SILENT)
-    written_once = [file for file in first.files if not file.path.startswith("site.sqlite")]
-    largest = max(written_once, key=lambda file: file.bytes)
-    flip(backup.place_of(folder, first, largest))
-    assert largest.path in list(backup.damaged(folder, first))
-    again = backup.make(session, folder, SILENT)
-    assert not list(backup.damaged(folder, again))
-
-
 def test_what_is_being_read_is_not_removed(
     filled: Settings, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -379,19 +373,24 @@ def test_a_damaged_backup_is_refused(session: Session, folder: Path, tmp_path: P
     assert not (tmp_path / "restored").exists()
     assert not [*tmp_path.glob(".restored*")]
     if harm != "manifest":
-        assert list(backup.damaged(folder, made))
+        assert list(backup.damaged_files(folder, made))
         with pytest.raises(UnknownName):
             restore(folder, tmp_path / "restored", "19990101T000000", False, SILENT)
 
 
-def test_what_was_withdrawn_since_stays_withdrawn(session: Session, filled: Settings, folder: Path) -> None:
+@pytest.mark.parametrize("journal", ["whole", "lost"])
+def test_what_was_withdrawn_since_stays_withdrawn(
+    session: Session, filled: Settings, folder: Path, journal: str
+) -> None:
     backup.make(session, folder, SILENT)
     changes.withdraw(session, documents(filled)["sepsis.txt"], True, "wrong dose")
     session.site.close()
+    if journal == "lost":
+        (filled.data / "site.sqlite").write_bytes(b"nothing of a journal")
     with pytest.raises(UsageError):
         restore(folder, filled.data, "", False, SILENT)
     result = restore(folder, filled.data, "", True, SILENT)
-    assert result.kept_log
+    assert (result.kept_log, result.withdrawn) == ((True, 0) if journal == "whole" else (False, 1))
     assert Path(result.beside).is_dir()
     assert not cites_sepsis(filled)
     with Audit(filled.data) as log:
@@ -430,23 +429,6 @@ def test_a_restore_that_is_killed_leaves_what_was_or_what_is(
 def cites_sepsis(settings: Settings) -> bool:
     with opened(settings, HashedWords()) as session:
         return any(one.document_title == "Sepsis" for one in session.ask(QUESTION, SearchFilter()).evidence)
-
-
-def test_withdrawals_of_a_lost_log_are_put_in_force_again(session: Session, filled: Settings, folder: Path) -> None:
-    backup.make(session, folder, SILENT)
-    changes.withdraw(session, documents(filled)["sepsis.txt"], True, "wrong dose")
-    session.site.close()
-    (filled.data / "site.sqlite").write_bytes(b"nothing of a journal")
-    result = restore(folder, filled.data, "", True, SILENT)
-    assert (result.kept_log, result.withdrawn) == (False, 1)
-    assert not cites_sepsis(filled)
-
-
-def test_what_is_in_use_is_not_replaced(session: Session, filled: Settings, folder: Path) -> None:
-    backup.make(session, folder, SILENT)
-    with Library.open(filled.data), pytest.raises(Busy):
-        restore(folder, filled.data, "", True, SILENT)
-    assert generations.current(filled.data).exists()
 
 
 def test_a_full_disk_leaves_no_backup(session: Session, folder: Path) -> None:
@@ -544,14 +526,14 @@ def test_a_withdrawal_that_is_made_while_a_restore_ends_is_not_lost(
     session: Session, filled: Settings, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backup.make(session, folder, SILENT)
-    document, signed_out = documents(filled)["sepsis.txt"], restoring._sign_everybody_out
+    document, last_step = documents(filled)["sepsis.txt"], restoring._with_the_key_at_hand
 
     def meanwhile(fresh: Path) -> None:
         changes.withdraw(session, document, True, "wrong dose")
         session.site.close()
-        signed_out(fresh)
+        last_step(fresh)
 
-    monkeypatch.setattr(restoring, "_sign_everybody_out", meanwhile)
+    monkeypatch.setattr(restoring, "_with_the_key_at_hand", meanwhile)
     with pytest.raises(Busy):
         restore(folder, filled.data, "", True, SILENT)
     monkeypatch.undo()

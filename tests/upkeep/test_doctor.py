@@ -24,6 +24,7 @@ from localmed.domain.ports import ChatIdentity
 from localmed.ingest.ocr import child as ocr
 from localmed.library import generations, in_force
 from localmed.library.state import Quarantined, requarantine, rows
+from localmed.messages import render
 from localmed.models.registry import tested
 from localmed.models.registry.manifests import FOLDER
 from localmed.models.registry.registry import Registry
@@ -80,17 +81,21 @@ def levels(site: Site) -> dict[str, Level]:
     worst: dict[str, Level] = {}
     for check in doctor.examine(site):
         if check.level is Level.NOTICE:
-            assert check.remedy
+            assert len(check.messages) > 1
             continue
         worst[check.name] = max(worst.get(check.name, Level.OK), check.level, key=list(Level).index)
     return worst
+
+
+def said_by(check: Check) -> str:
+    return render(check.messages[0], "en")
 
 
 def only(site: Site, name: str, level: Level) -> str:
     """What the doctor says of ``name``, which is at ``level``, while all else is ok."""
     assert {part: state for part, state in levels(site).items() if state is not Level.OK} == {name: level}
     [check] = [line for line in lines(site, name) if line.level is level]
-    return check.says
+    return said_by(check)
 
 
 def test_nothing_imported_yet(site: Site) -> None:
@@ -101,32 +106,24 @@ def test_nothing_imported_yet(site: Site) -> None:
 def test_all_well(full_site: Site) -> None:
     assert set(levels(full_site).values()) == {Level.OK}
     assert set(levels(replace(full_site, full=True)).values()) == {Level.OK}
-    assert "0002 is in use, 2 kept" in lines(full_site, "library")[0].says
+    assert "0002 is in use, 2 kept" in said_by(lines(full_site, "library")[0])
 
 
-@pytest.mark.parametrize(
-    ("chat", "says"),
-    [
-        (ChatSettings(server="http://a:1", server_model="m"), "not listed in chat.servers"),
-        (ChatSettings(server="http://a:1", servers=("http://a:1",)), "set chat.server_model"),
-    ],
-)
-def test_a_chat_server_that_is_not_set_up(site: Site, chat: ChatSettings, says: str) -> None:
-    assert says in only(_with(site, chat=chat), "models", Level.PROBLEM)
-
-
-def test_a_chat_server_that_is_set_up(site: Site) -> None:
+def test_a_chat_server_that_is_not_set_up_and_one_that_is(site: Site) -> None:
     chat = ChatSettings(server="http://a:1", servers=("http://a:1",), server_model="m")
+    for lacking, says in (("servers", "not listed in chat.servers"), ("server_model", "set chat.server_model")):
+        wrong = replace(chat, **{lacking: getattr(ChatSettings(), lacking)})
+        assert says in only(_with(site, chat=wrong), "models", Level.PROBLEM)
     assert "m at http://a:1 has not run" in only(_with(site, chat=chat), "models", Level.WARNING)
     identity, questions = ChatIdentity("m at http://a:1", "", 0), self_test.questions()
     tested.keep(site.registry.folder, identity, [], {**questions, "relevance": "what an earlier version asked"})
-    [outdated] = [line.says for line in lines(_with(site, chat=chat), "models") if line.level is Level.WARNING]
+    [outdated] = [said_by(line) for line in lines(_with(site, chat=chat), "models") if line.level is Level.WARNING]
     assert "served by rules: relevance" in outdated
     tested.keep(site.registry.folder, identity, ["relevance", "check"], questions)
-    [unfit] = [line.says for line in lines(_with(site, chat=chat), "models") if line.level is Level.WARNING]
+    [unfit] = [said_by(line) for line in lines(_with(site, chat=chat), "models") if line.level is Level.WARNING]
     assert unfit == said("doctor.chat_unfit.what", name="m at http://a:1", roles=("check",))
     tested.keep(site.registry.folder, identity, ["relevance"], questions)
-    assert [line.says for line in lines(_with(site, chat=chat), "models")] == [
+    assert [said_by(line) for line in lines(_with(site, chat=chat), "models")] == [
         said("doctor.server", server="http://a:1")
     ]
 
@@ -208,16 +205,10 @@ def test_what_cannot_be_read_is_a_problem(full_site: Site, name: str, harm: Call
     assert levels(full_site)[name] is Level.PROBLEM
 
 
-def test_somebody_is_writing(full_site: Site) -> None:
-    with generations.lock_writer(full_site.settings.data):
-        assert f"process {os.getpid()}" in only(full_site, "writer", Level.WARNING)
-    assert levels(full_site)["writer"] is Level.OK
-
-
 def test_what_is_in_force_cannot_be_read(full_site: Site) -> None:
     document = Document("id", "ward", "a", "t", "en", "s", "f", "c", "text/plain")
     withdraw(full_site.settings.data, document)
-    assert "1 withdrawals" in lines(full_site, "state")[0].says
+    assert "1 withdrawals" in said_by(lines(full_site, "state")[0])
     path = full_site.settings.data / "site.sqlite"
     path.write_bytes(path.read_bytes().replace(b'"document": "id"', b'"document": "ie"', 1))
     in_force._KNOWN.clear()
@@ -227,7 +218,9 @@ def test_what_is_in_force_cannot_be_read(full_site: Site) -> None:
 
 
 @pytest.mark.parametrize(("free", "level"), [(2**19, Level.PROBLEM), (GIB, Level.WARNING)])
-def test_a_full_disk(full_site: Site, monkeypatch: pytest.MonkeyPatch, free: int, level: Level) -> None:
+def test_a_writer_and_a_full_disk(full_site: Site, monkeypatch: pytest.MonkeyPatch, free: int, level: Level) -> None:
+    with generations.lock_writer(full_site.settings.data):
+        assert f"process {os.getpid()}" in only(full_site, "writer", Level.WARNING)
     usage = type("Usage", (), {"free": free})
     monkeypatch.setattr("localmed.upkeep.doctor.shutil.disk_usage", lambda path: usage)
     only(full_site, "disk", level)
@@ -236,7 +229,10 @@ def test_a_full_disk(full_site: Site, monkeypatch: pytest.MonkeyPatch, free: int
 # --- the machine and the software ----------------------------------------------------------------------------------
 
 
-def test_clocks(full_site: Site) -> None:
+def test_clocks_and_when_the_last_backup_was_made(full_site: Site) -> None:
+    assert "/mnt/backup" in said_by(lines(full_site, "backup")[0])
+    assert only(replace(full_site, now=full_site.now + timedelta(days=3)), "backup", Level.WARNING)
+    assert only(_with(full_site, backup=BackupSettings()), "backup", Level.WARNING)
     only(replace(full_site, now=full_site.now - timedelta(hours=2)), "clock", Level.PROBLEM)
     early = replace(full_site, now=datetime.fromisoformat("1970-01-01T00:00:01+00:00"))
     assert [line.level for line in lines(early, "clock")] == [Level.PROBLEM, Level.PROBLEM]
@@ -251,9 +247,9 @@ def test_little_memory_and_no_gpu(site: Site) -> None:
 
 def test_who_reads_scans(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     off = _with(site, read=replace(site.settings.read, ocr=False))
-    assert "read.ocr is off" in lines(off, "scans")[0].says
+    assert "read.ocr is off" in said_by(lines(off, "scans")[0])
     monkeypatch.setattr(ocr, "PACKAGES", ("no_such_package",))
-    assert "localmed[ocr]" in lines(site, "scans")[0].says
+    assert "localmed[ocr]" in said_by(lines(site, "scans")[0])
 
 
 def test_the_environment(site: Site) -> None:
@@ -279,7 +275,7 @@ def test_libraries(site: Site, monkeypatch: pytest.MonkeyPatch, requirement: str
     monkeypatch.setattr("localmed.upkeep.doctor.metadata.requires", lambda name: [requirement])
     [check] = lines(site, "libraries")
     assert check.level is (Level.PROBLEM if says else Level.OK)
-    assert says in check.says
+    assert says in said_by(check)
 
 
 # --- models --------------------------------------------------------------------------------------------------------
@@ -303,21 +299,19 @@ def test_a_registry_that_cannot_be_read(full_site: Site) -> None:
 
 def test_the_workstation_without_its_models(site: Site) -> None:
     site = _with(site, profile="workstation")
-    faults = [line.says for line in lines(site, "models") if line.level is Level.PROBLEM]
+    faults = [said_by(line) for line in lines(site, "models") if line.level is Level.PROBLEM]
     assert faults == ["bge-m3 for encoder is missing", "bge-reranker-v2-m3 for reranker is missing"]
     (site.registry.folder / "bge-m3").mkdir(parents=True)
-    assert phrase("doctor.model_unregistered.what") in lines(site, "models")[0].says
-
-
-def test_the_workstations_judge_is_told_where_it_is_missing(full_site: Site) -> None:
-    site = _with(full_site, profile="workstation")
-    by_text = {line.says: line for line in lines(site, "models")}
-    assert by_text[said("doctor.starter_judges.what", judge="nli-deberta-v3-base")].level is Level.WARNING
-    site.registry.assign("entailment", "chat")
-    assert not any(phrase("doctor.starter_judges.what") in line.says for line in lines(site, "models"))
+    assert phrase("doctor.model_unregistered.what") in said_by(lines(site, "models")[0])
 
 
 def test_what_was_chosen_counts_not_the_profile(full_site: Site) -> None:
+    site = _with(full_site, profile="workstation")
+    by_text = {said_by(line): line for line in lines(site, "models")}
+    assert by_text[said("doctor.starter_judges.what", judge="nli-deberta-v3-base")].level is Level.WARNING
+    site.registry.assign("entailment", "chat")
+    assert not any(phrase("doctor.starter_judges.what") in said_by(line) for line in lines(site, "models"))
+    full_site.registry.assign("entailment", "default")
     full_site.registry.assign("encoder", "bge-m3")
     assert only(full_site, "models", Level.PROBLEM) == "bge-m3 for encoder is missing"
     full_site.registry.assign("encoder", "default")
@@ -345,8 +339,8 @@ def test_a_check_that_fails_is_a_line(site: Site) -> None:
     assert [(check.name, check.level) for check in checks] == [
         ("known", Level.PROBLEM), ("unknown", Level.PROBLEM), ("last", Level.OK),
     ]  # fmt: skip
-    assert checks[0].remedy.startswith(phrase("library.none.command"))
-    assert "somebody" not in checks[1].says
+    assert render(checks[0].messages[1], "en").startswith(phrase("library.none.command"))
+    assert "somebody" not in said_by(checks[1])
     assert doctor.worst(checks) is Level.PROBLEM
     assert doctor.worst([]) is Level.OK
 
@@ -367,13 +361,6 @@ def test_nothing_heavy_is_loaded(full_site: Site) -> None:
     text, _, loaded = done.stdout.rpartition("loaded ")
     assert loaded.strip() == "[]"
     assert json.loads(text)["worst"]
-
-
-def test_when_the_last_backup_was_made_is_told(full_site: Site) -> None:
-    assert "/mnt/backup" in lines(full_site, "backup")[0].says
-    late = replace(full_site, now=full_site.now + timedelta(days=3))
-    assert only(late, "backup", Level.WARNING)
-    assert only(_with(full_site, backup=BackupSettings()), "backup", Level.WARNING)
 
 
 def test_a_library_of_which_no_backup_was_made(site: Site, corpus: Path) -> None:

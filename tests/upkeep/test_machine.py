@@ -13,7 +13,7 @@ from localmed.models.registry.manifests import Footprint
 from localmed.models.registry.registry import Candidate
 from localmed.site import alerts
 from localmed.upkeep import fit
-from localmed.upkeep.fit import Gpu, Machine, Place, fits, look
+from localmed.upkeep.fit import Gpu, Machine, Place, fits, inspect_machine
 
 GIB = 2**30
 
@@ -27,7 +27,7 @@ def smi(folder: Path, script: str) -> tuple[str, ...]:
 
 def test_two_gpus(tmp_path: Path) -> None:
     script = "echo 'NVIDIA A, rev 2, 550.54, 24576, 20000'; echo 'NVIDIA B, 550.54, 8192, 8000'"
-    machine = look(smi(tmp_path, script), ())
+    machine = inspect_machine(smi(tmp_path, script), ())
     assert machine.gpus == (
         Gpu("NVIDIA A, rev 2", "550.54", 24 * GIB, 20000 * 2**20),
         Gpu("NVIDIA B", "550.54", 8 * GIB, 8000 * 2**20),
@@ -52,25 +52,25 @@ def test_a_driver_that_does_not_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, fault: Message
 ) -> None:
     monkeypatch.setattr(fit, "SMI_SECONDS", 0.5)
-    absent = look(smi(tmp_path, script), ())
+    absent = inspect_machine(smi(tmp_path, script), ())
     assert not absent.gpus
     assert absent.no_gpu == fault
 
 
 def test_no_driver_at_all(tmp_path: Path) -> None:
-    assert look((str(tmp_path / "none"),), ()).no_gpu == message("doctor.no_smi")
+    assert inspect_machine((str(tmp_path / "none"),), ()).no_gpu == message("doctor.no_smi")
     (tmp_path / "text").write_text("x")
-    assert look((str(tmp_path / "text"),), ()).no_gpu == message("doctor.smi_silent", kind="PermissionError")
+    assert inspect_machine((str(tmp_path / "text"),), ()).no_gpu == message("doctor.smi_silent", kind="PermissionError")
 
 
 def test_a_containers_limit_counts(tmp_path: Path) -> None:
     limited, unlimited, none = tmp_path / "a", tmp_path / "b", tmp_path / "c"
     limited.write_text("1073741824\n")
     unlimited.write_text("max\n")
-    machine = look((str(none),), (limited, unlimited, none))
+    machine = inspect_machine((str(none),), (limited, unlimited, none))
     assert machine.memory == GIB
     assert machine.available <= GIB
-    assert look((str(none),), (unlimited, none)).memory > GIB
+    assert inspect_machine((str(none),), (unlimited, none)).memory > GIB
 
 
 def candidate(weights: int, bytes_a_token: int = 0, context: int = 0) -> Candidate:
@@ -118,16 +118,16 @@ def lost_gpus(settings: Settings) -> list[dict[str, object]]:
 
 def test_a_lost_gpu_is_told_until_it_is_back(settings: Settings, tmp_path: Path) -> None:
     settings.data.mkdir(exist_ok=True)
-    fit.watch(settings, look(smi(tmp_path, "exit 9")))
+    fit.watch(settings, inspect_machine(smi(tmp_path, "exit 9")))
     assert not lost_gpus(settings), "there never was one"
-    fit.watch(settings, look(smi(tmp_path, f"{CARD}; {CARD}")))
-    fit.watch(settings, look(smi(tmp_path, CARD)))
+    fit.watch(settings, inspect_machine(smi(tmp_path, f"{CARD}; {CARD}")))
+    fit.watch(settings, inspect_machine(smi(tmp_path, CARD)))
     assert [(one["count"], one["known"]) for one in lost_gpus(settings)] == [(1, 2)]
-    fit.watch(settings, look(smi(tmp_path, "exit 9")))  # the driver is gone
+    fit.watch(settings, inspect_machine(smi(tmp_path, "exit 9")))  # the driver is gone
     assert [(one["count"], one["known"]) for one in lost_gpus(settings)] == [(2, 2)]
-    fit.watch(settings, look(smi(tmp_path, f"{CARD}; {CARD}")))
+    fit.watch(settings, inspect_machine(smi(tmp_path, f"{CARD}; {CARD}")))
     assert not lost_gpus(settings)
-    fit.watch(settings, look(smi(tmp_path, CARD)))
+    fit.watch(settings, inspect_machine(smi(tmp_path, CARD)))
     (settings.data / layout.GPUS).unlink()  # on purpose
-    fit.watch(settings, look(smi(tmp_path, CARD)))
+    fit.watch(settings, inspect_machine(smi(tmp_path, CARD)))
     assert not lost_gpus(settings)

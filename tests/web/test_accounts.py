@@ -31,7 +31,7 @@ def test_the_first_start_makes_the_admin_by_the_code_of_the_console(empty_client
     assert client.get("/").url.path == "/start"
     fields = {"user": "Dr Wu", "password": PASSWORD, "again": PASSWORD}
     assert client.form("/start", code="0" * 10, **fields).status_code == 400
-    assert accounts.no_account(data)
+    assert accounts.has_no_account(data)
     assert client.form("/start", code=code, **fields).url.path == "/"
     assert [(account.user, account.role) for account in accounts.accounts(data)] == [("dr wu", "admin")]
     assert accounts.first_code(data) == ""

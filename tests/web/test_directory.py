@@ -280,20 +280,20 @@ def test_a_refused_password_of_the_looking_account_is_not_sent_again_and_again(
 
 def test_groups_become_rights() -> None:
     lines = ("cn=A,dc=x -> safety", "cn=B, DC=x -> reader one", "C -> reader two")
-    assert sign_on.mapped(frozenset({"CN=b,dc=X", "C"}), lines) == (SessionRole.READER, ("one", "two"))
-    assert sign_on.mapped(frozenset({"cn=a,dc=x", "C"}), lines) == (SessionRole.SAFETY, ("two",))
-    assert sign_on.mapped(frozenset({"cn=z"}), lines) is None
+    assert sign_on.map_groups(frozenset({"CN=b,dc=X", "C"}), lines) == (SessionRole.READER, ("one", "two"))
+    assert sign_on.map_groups(frozenset({"cn=a,dc=x", "C"}), lines) == (SessionRole.SAFETY, ("two",))
+    assert sign_on.map_groups(frozenset({"cn=z"}), lines) is None
     for wrong in ("cn=a admin", " -> admin", "cn=a -> king", "cn=a -> reader ../x"):
         with pytest.raises(UsageError):
-            sign_on.mapped(frozenset(), (wrong,))
+            sign_on.map_groups(frozenset(), (wrong,))
 
 
 @pytest.mark.parametrize("server", ["http://x", "ldaps://", "ldaps://x:99999"])
 def test_what_is_no_directory_is_refused_at_the_start(server: str) -> None:
     with pytest.raises(BadSettings):
-        sign_on.checked(WebSettings(ldap=LdapSettings(server)))
+        sign_on.check_settings(WebSettings(ldap=LdapSettings(server)))
     with pytest.raises(BadSettings):
-        sign_on.checked(WebSettings(ldap=LdapSettings("ldap://directory.example", plain=True)))
+        sign_on.check_settings(WebSettings(ldap=LdapSettings("ldap://directory.example", plain=True)))
 
 
 def test_an_account_of_one_source_is_not_taken_over_by_another(copied_clients: Clients) -> None:

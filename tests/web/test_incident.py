@@ -100,7 +100,7 @@ def test_the_audit_log_names_answer_documents_and_export(copied_clients: Clients
     assert [(entry.actor, entry.action) for entry in entries] == [
         ("reader", "ask"), ("safety", "safety incident"), ("safety", "safety incident"),
     ]  # fmt: skip
-    answer = history.of_anybody(officer(copied_clients), id_)[1].answer
+    answer = history.find_answer(officer(copied_clients), id_)[1].answer
     documents = {evidence.passage.document_id[:12] for evidence in answer.evidence}
     assert documents
     assert set(entries[0].subject.partition("documents ")[2].split()) == documents
@@ -118,7 +118,7 @@ def test_nobody_else_exports(copied_clients: Clients) -> None:
 
 def test_what_is_no_quotation_goes_with_the_question(copied_clients: Clients) -> None:
     id_ = asked_id(copied_clients)
-    answer = history.of_anybody(officer(copied_clients), id_)[1].answer
+    answer = history.find_answer(officer(copied_clients), id_)[1].answer
     assert answer.receipts
     marker, start, end = answer.receipts.sections[0].link
     piece = next(one for one in answer.evidence if one.marker == marker)

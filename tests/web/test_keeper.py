@@ -50,7 +50,7 @@ def test_only_a_host_that_says_nothing_is_replaced(
     monkeypatch.setattr(serving, "LOOK", 0.01)
     monkeypatch.setattr(serving, "GPU_LOOK", -1e9)
     monkeypatch.setattr("localmed.web.serving.fit.watch", lambda *_: None)
-    monkeypatch.setattr("localmed.web.serving.fit.look", lambda: None)
+    monkeypatch.setattr("localmed.web.serving.fit.inspect_machine", lambda: None)
     monkeypatch.setattr(keeper, "start", lambda: started.append(1))
     keeper.keep(over)
     assert bool(started) is replaced

@@ -221,6 +221,6 @@ def test_without_a_provider_nothing_is_offered(client: Clients) -> None:
 )
 def test_what_cannot_work_is_refused_at_the_start(change: dict[str, Any]) -> None:
     right = OidcSettings("https://login.example", client_id="localmed")
-    sign_on.checked(WebSettings(oidc=right))
+    sign_on.check_settings(WebSettings(oidc=right))
     with pytest.raises(BadSettings):
-        sign_on.checked(WebSettings(oidc=replace(right, **change)))
+        sign_on.check_settings(WebSettings(oidc=replace(right, **change)))
