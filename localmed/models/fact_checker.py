@@ -1,14 +1,14 @@
-"""Fact checkers: networks that say whether a document supports a claim, behind ``Entailment``.
+"""Fact checkers: networks that judge whether a document supports a claim, behind ``Entailment``.
 
 - ``FactCG`` (Lei et al. 2025): a DeBERTa classifier with two outputs, not supported and supported, that reads document
   and claim as one question;
 - ``MiniCheck`` (Tang et al. 2024): a T5 that answers 0 or 1; one decoder step, the probabilities of these two tokens;
-- ``LettuceDetect`` (Kovacs & Recski 2025): a classifier of the claim's tokens, supported and not; a claim is as
-  supported as its worst token, and what is not becomes the marked words of its ``Stance``.
+- ``LettuceDetect`` (Kovacs & Recski 2025): a token classifier of the claim, supported and not; a claim is as supported
+  as its least supported token, and unsupported tokens become the marked characters of its ``Stance``.
 
-A document that is longer than the network reads is judged in pieces of whole sentences; a claim is supported as far as
-the piece says that supports it most. None of them tells what is contradicted from what is not said: ``contradiction``
-is always 0. A claim that leaves no room for a document is not judged.
+A document longer than the network's input is judged in pieces of whole sentences; the piece with the highest support
+counts. None of these networks distinguishes contradicted from not mentioned: ``contradiction`` is always 0. A claim
+that leaves no room for a document is not judged.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ Read = Sequence[tuple[int, int, float]]
 
 
 class FactChecker(Classifier):
-    """``Entailment`` on a registered checkpoint."""
+    """An ``Entailment`` judge with two labels."""
 
     kind = "ForSequenceClassification"
 
     def check(self) -> None:
-        """See ``Classifier``: a network of this kind, with two labels."""
+        """See ``Classifier``: a network of this kind with two labels."""
         values = self.config()
         if not any(str(name).endswith(self.kind) for name in values.get("architectures") or ()):
             raise self._checkpoint.unusable(ValueError(), message("model.other_kind", file=CONFIG, kind=self.kind))
@@ -68,7 +68,7 @@ class FactChecker(Classifier):
         return [_stance(read.get(place, [])) for place in range(len(pairs))]
 
     def _pieces(self, document: str, claim: str) -> list[str]:
-        """``document`` in pieces that fit beside ``claim``; none where it has no room."""
+        """``document`` in pieces that fit beside ``claim``; none if it has no room."""
         room = self.network.tokens - MARGIN - sum(self._count(self.beside(claim)))
         return list(_packed(document, room, self._count)) if room >= LEAST_ROOM else []
 
@@ -77,15 +77,15 @@ class FactChecker(Classifier):
         return [len(row) for row in encoded["input_ids"]]
 
     def prompt(self, document: str, claim: str) -> str:
-        """What the network reads."""
+        """The text that the network reads."""
         raise NotImplementedError
 
     def beside(self, claim: str) -> list[str]:
-        """What it reads beside the document."""
+        """The texts that it reads beside the document."""
         return [self.prompt("", claim)]
 
     def read(self, texts: Sequence[tuple[str, str]]) -> list[Read]:
-        """How far each document, which fits, supports its claim."""
+        """The support of each claim by its document, which must fit."""
         network = self.network
         rows = network.tokenizer([self.prompt(*text) for text in texts], truncation=True, max_length=network.tokens)
         return [
@@ -102,12 +102,12 @@ class FactCG(FactChecker):
 
 
 class MiniCheck(FactChecker):
-    """A T5 that answers 0 or 1, of which the first step alone is computed."""
+    """A T5 that answers 0 or 1; only the first decoder step is computed."""
 
     kind, loaded_by = "ForConditionalGeneration", "AutoModelForSeq2SeqLM"
 
     def numbers(self, torch: Any) -> Any:
-        """Never float16, in which T5's wide layers overflow."""
+        """Never float16, in which T5's feed-forward layers overflow."""
         return cpu_arithmetic(torch, self._exact)
 
     def prompt(self, document: str, claim: str) -> str:
@@ -116,7 +116,7 @@ class MiniCheck(FactChecker):
 
     @cached_property
     def answers(self) -> list[int]:
-        """The first token of each of ``ANSWERS``; raise ``ModelError`` where they are the same."""
+        """The first token of each of ``ANSWERS``; raise ``ModelError`` if they are equal."""
         encoded = self.network.tokenizer(list(ANSWERS), add_special_tokens=False)["input_ids"]
         first = [row[0] for row in encoded]
         if first[0] == first[1]:
@@ -124,7 +124,7 @@ class MiniCheck(FactChecker):
         return first
 
     def logits(self, inputs: dict[str, Any]) -> Any:
-        """See ``Classifier``: of the two answers."""
+        """See ``Classifier``: the two answers."""
         network = self.network
         first = network.model.config.decoder_start_token_id
         started = network.torch.full((len(inputs["input_ids"]), 1), first, device=network.device)
@@ -137,7 +137,7 @@ class LettuceDetect(FactChecker):
     kind, loaded_by = "ForTokenClassification", "AutoModelForTokenClassification"
 
     def prompt(self, document: str, claim: str) -> str:
-        """See ``FactChecker``; the claim is the second text of a pair."""
+        """See ``FactChecker``; the claim is the second text of the pair."""
         del claim
         return LETTUCE.format(document=document)
 
@@ -157,14 +157,14 @@ class LettuceDetect(FactChecker):
 
 
 def _claimed(rows: Any, place: int, shares: Sequence[float]) -> Read:
-    """The tokens of the claim of the text at ``place``."""
+    """The support of the claim's tokens in the text at ``place``."""
     of_text, offsets = rows.sequence_ids(place), rows["offset_mapping"][place]
     tokens = zip(of_text, offsets, shares, strict=False)  # what is padded has a share, but is no token
     return [(start, end, share) for text, (start, end), share in tokens if text == 1 and end > start]
 
 
 def _stance(read: Sequence[Read]) -> Stance:
-    """Of all pieces of a document; what no piece supports is not said."""
+    """Combine the pieces of a document: the highest support of each token counts."""
     if not read:
         return NOT_JUDGED
     together = [(*same[0][:2], max(share for *_, share in same)) for same in zip(*read, strict=True)]
@@ -178,7 +178,7 @@ def _stance(read: Sequence[Read]) -> Stance:
 
 
 def _packed(document: str, room: int, count: Callable[[Sequence[str]], list[int]]) -> Iterator[str]:
-    """``document`` in pieces of whole sentences of at most ``room`` tokens; a longer sentence is cut."""
+    """``document`` in pieces of whole sentences of at most ``room`` tokens; longer sentences are cut."""
     sentences = [document[start:end] for start, end in language.sentences(document)] or [document]
     whole = [piece for sentence in sentences for piece in _halved(sentence, room, count)]
     kept: list[str] = []
@@ -193,7 +193,7 @@ def _packed(document: str, room: int, count: Callable[[Sequence[str]], list[int]
 
 
 def _halved(text: str, room: int, count: Callable[[Sequence[str]], list[int]]) -> Iterator[str]:
-    """``text``, in halves as long as it has more than ``room`` tokens."""
+    """Halve ``text`` until each part has at most ``room`` tokens."""
     if len(text) < 2 or count([text])[0] <= room:
         yield text
         return

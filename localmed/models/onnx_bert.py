@@ -1,9 +1,9 @@
-"""The layers of BERT (Devlin et al. 2019) as a graph for onnxruntime, their matrices in the 4 bits that they come in.
+"""The layers of BERT (Devlin et al. 2019) as an onnxruntime graph, with matrices in their original 4 bits.
 
-The graph is written here, as the protocol buffers of ONNX that it needs (https://onnx.ai, opset 17), so that nothing
-but onnxruntime runs the encoder: torch and transformers would add 1.3 GB and seconds of import. Matrices stay packed
-(``MatMulNBits`` of onnxruntime) and are computed with in float32, as torch does: vectors agree to the sixth digit. With
-activations in 8 bits (``accuracy_level`` 4) they agree to 0.9997 and are no sooner there.
+The graph is written here as ONNX protocol buffers (https://onnx.ai, opset 17), so that onnxruntime alone runs the
+encoder: torch and transformers would add 1.3 GB and seconds of import. Matrices stay packed (onnxruntime's
+``MatMulNBits``) and are multiplied in float32: vectors agree with torch's to the sixth digit. With 8-bit activations
+(``accuracy_level`` 4) they agree to 0.9997 and are no faster.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ KINDS = {"float32": 1, "uint8": 2, "int32": 6, "int64": 7}  # of numbers, as ONN
 
 
 class Weights(Protocol):
-    """The tensors of a BERT by the names of ``graph``, each with its ending: ``.w`` or ``.b``."""
+    """The tensors of a BERT by the names in ``graph`` with ``.w`` or ``.b``."""
 
     def blocks(self, name: str, rows: int, columns: int) -> Any:
         """A matrix (rows, columns / 32) of llama.cpp's Q4_0: ``scale`` and ``nibbles`` of each block."""
@@ -42,10 +42,10 @@ class Weights(Protocol):
 
 
 class Network:
-    """A graph, loaded. Not thread-safe by contract: one owner at a time."""
+    """A loaded graph. Not thread-safe: one owner at a time."""
 
     def __init__(self, graph: bytes) -> None:
-        """Raise ``ImportError`` where there is no onnxruntime."""
+        """Raise ``ImportError`` if onnxruntime is not installed."""
         with interrupts.held():
             import onnxruntime
 
@@ -58,9 +58,9 @@ class Network:
         self._session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
     def batches(self, lengths: Sequence[int], embedded: Any) -> Iterator[tuple[list[int], Vectors]]:
-        """Texts of ``lengths`` tokens in batches: their places, and the means of their last hidden states (B, D).
+        """Batches of texts of ``lengths`` tokens: their indexes, and the means of their last hidden states (B, D).
 
-        ``embedded`` gives the tokens of the texts at some places, padded, as vectors: (B, T, D).
+        ``embedded`` returns the padded token vectors of the texts at some indexes: (B, T, D).
         """
         caller, done = hooks.active(), 0
         for places in alike(lengths):
@@ -74,7 +74,7 @@ class Network:
 
 
 def alike(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """The places of texts of ``lengths`` tokens in batches of like length, longest first."""
+    """The indexes of texts of ``lengths`` tokens in batches of similar length, longest first."""
     batch: list[int] = []
     for place in sorted(range(len(lengths)), key=lambda place: -lengths[place]):
         longest = lengths[batch[0]] if batch else 0
@@ -112,7 +112,7 @@ def graph(weights: Weights, layers: int, heads: int, width: int, wide: int, epsi
 
 
 class _Graph:
-    """Nodes and tensors, in the order in which they were added."""
+    """Nodes and tensors in the order in which they were added."""
 
     def __init__(self, weights: Weights) -> None:
         self._weights = weights
@@ -120,7 +120,7 @@ class _Graph:
         self._tensors: list[bytes] = []
 
     def add(self, operator: str, *inputs: str, domain: str = "", **attributes: int | float) -> str:
-        """Add a node; return the name of its output. "" is an input that is left out."""
+        """Add a node; return its output's name. "" is an omitted input."""
         output = f"n{len(self._nodes)}"
         described = [(5, _attribute(name, value)) for name, value in attributes.items()]
         names = [*((1, name) for name in inputs), (2, output)]
@@ -128,7 +128,7 @@ class _Graph:
         return output
 
     def product(self, values: str, name: str, rows: int, columns: int) -> str:
-        """``values`` (..., columns) times the matrix ``name`` (rows, columns), transposed."""
+        """``values`` (..., columns) times the transposed matrix ``name`` (rows, columns)."""
         blocks = self._weights.blocks(f"{name}.w", rows, columns)
         matrix = self._tensor(neighbours(blocks["nibbles"]))
         scales = self._tensor(blocks["scale"].astype(np.float32).ravel())
@@ -136,7 +136,7 @@ class _Graph:
         return self.add("MatMulNBits", values, matrix, scales, domain=MICROSOFT, **sizes)
 
     def normal_sum(self, hidden: str, added: str, bias: str, norm: str, width: int, epsilon: float) -> str:
-        """``hidden``, ``added`` and ``bias``, normalised by the tensors ``norm``."""
+        """The sum of ``hidden``, ``added`` and ``bias``, normalised by the tensors ``norm``."""
         inputs = (added, hidden, *self.norm(norm, width), self.bias(bias, width))
         return self.add("SkipLayerNormalization", *inputs, domain=MICROSOFT, epsilon=epsilon)
 
@@ -145,7 +145,7 @@ class _Graph:
         return self._tensor(self._weights.plain(f"{name}.w", (width,))), self.bias(name, width)
 
     def bias(self, name: str, width: int) -> str:
-        """What is added."""
+        """A bias."""
         return self._tensor(self._weights.plain(f"{name}.b", (width,)))
 
     def _tensor(self, values: Any) -> str:
@@ -155,7 +155,7 @@ class _Graph:
         return name
 
     def model(self, inputs: Sequence[bytes], output: bytes) -> bytes:
-        """The whole as a file of ONNX."""
+        """The ONNX file."""
         nodes, tensors = [(1, node) for node in self._nodes], [(5, tensor) for tensor in self._tensors]
         whole = _message(*nodes, (2, "bert"), *tensors, *((11, value) for value in inputs), (12, output))
         versions = [_message((1, domain), (2, version)) for domain, version in (("", OPSET), (MICROSOFT, 1))]
@@ -163,7 +163,7 @@ class _Graph:
 
 
 def neighbours(nibbles: Any) -> Any:
-    """Bytes of llama.cpp's blocks (weights 0 and 16 in one byte) as onnxruntime's (weights 0 and 1 in one byte)."""
+    """Reorder llama.cpp's blocks (weights 0 and 16 in one byte) for onnxruntime (weights 0 and 1 in one byte)."""
     single = np.concatenate((nibbles & 15, nibbles >> 4), axis=-1)
     return single[..., 0::2] | single[..., 1::2] << 4
 
@@ -199,6 +199,6 @@ def _attribute(name: str, value: int | float) -> bytes:
 
 
 def _value(name: str, kind: str, *sizes: int | str) -> bytes:
-    """An input or output; a size is a number, or the name of one that is known when it runs."""
+    """An input or output; a size is a number or the name of a dynamic one."""
     shape = _message(*((1, _message((1 if isinstance(size, int) else 2, size))) for size in sizes))
     return _message((1, name), (2, _message((1, _message((1, KINDS[kind]), (2, shape))))))

@@ -1,26 +1,23 @@
 """A ``ChatModel`` on a server inside the hospital that speaks OpenAI's chat completions: vLLM, llama-server, others.
 
-Several servers may have the same model: the second try of a request is another one's, if there is.
+Only servers listed in ``chat.servers`` are dialled; any other is refused before its name is looked up. Redirections and
+proxies are not followed. Each request has one deadline: a watcher thread closes the connection at the deadline or when
+the caller cancels, however slowly the server sends.
 
-Only a server listed in ``chat.servers`` is dialled; any other is refused before a name is looked up, and so are a
-redirection and a proxy, neither of which is followed. A request has one deadline for all of it: a watcher of its own
-closes the connection at that time or when the caller cancels, however slowly the server sends.
+A schema is sent as ``response_format``, or appended to the prompt if the server does not enforce schemas; the reply is
+validated here either way. A choice is read from the log-probabilities of the first token (servers return at most 20) if
+the labels differ in their first character and together have at least half of the probability. Otherwise the model is
+asked to name a label, and the ``Choice`` is marked as not measured. Branches are requested in parallel. Tokens are
+counted by ``/tokenize`` (vLLM, llama-server), else estimated.
 
-A schema becomes ``response_format``, or is written below the prompt where the server does not hold its model to one;
-the reply is validated here either way. A choice among labels is read from the log-probabilities of the first token (at
-most 20 of them are offered) where each label is known by it, without case and blanks, and the labels have half of the
-probability at least; where the server offers none, the model says something else or two labels begin alike, it is made
-to name a label, and the ``Choice`` says that nothing was measured. The branches of a choice are asked side by side.
-Tokens are counted by the server's ``/tokenize``, which vLLM and llama-server have, else estimated.
+The self-test calls ``probe`` to find out what the server can do; the result is stored by ``registry/tested.py``.
+Reasoning is switched off by ``chat_template_kwargs`` (vLLM, SGLang, llama-server); a server that refuses this field is
+not sent it again. Transient failures (HTTP 429 and 5xx, a broken connection, silence) are retried once, on another
+replica if there is one, unless part of the reply was already passed on. A reply without text is ``Rejected``.
 
-What the server can do is found out by ``probe`` at the self-test and kept with its result (``registry/tested.py``). A
-reasoning model's thoughts are switched off by ``chat_template_kwargs`` (vLLM, SGLang, llama-server); a server that
-refuses that field is not sent it again. What may pass (HTTP 429 and 5xx, a connection that broke off, silence) is tried
-once more, unless part of the reply was passed on already; a reply without text is a ``Rejected`` one.
-
-An error says what the server refused, by its HTTP status and the codes of its error object. No prompt, no reply and no
-message of the server gets into it. The standard library's client is enough: what HTTP libraries add (pools, proxies,
-redirections, cookies) is what must not happen here, and none of them ends a read that waits when the caller cancels.
+Errors contain the HTTP status and the codes of the server's error object, never a prompt, a reply or the server's
+message. The standard library's client is enough: pools, proxies, redirections and cookies are unwanted here, and no
+HTTP library ends a waiting read when the caller cancels.
 """
 
 from __future__ import annotations
@@ -63,7 +60,7 @@ Probe = Callable[[Address], bool]  # whether the server there is well, asked wit
 
 @dataclass(slots=True, eq=False)
 class Replica:
-    """A server; guarded by the lock of ``Replicas``. ``out_until`` is of the monotonic clock, 0.0 while it is well."""
+    """A server, guarded by the lock of ``Replicas``. ``out_until`` is monotonic time, 0.0 while it is healthy."""
 
     address: Address
     running: int = 0
@@ -71,7 +68,12 @@ class Replica:
 
 
 class Replicas:
-    """The servers of one model, for any number of threads."""
+    """The servers of one model, for any number of threads.
+
+    The least busy server takes a request, at most ``AT_ONCE`` each; further requests wait. A server that fails is left
+    out for ``REST_SECONDS`` and then asked for its health (``/health`` of vLLM and llama-server; any status below 500
+    will do). If all are left out, the one that failed first is tried.
+    """
 
     def __init__(self, addresses: Sequence[Address], probe: Probe, at_once: int = AT_ONCE) -> None:
         self._replicas = [Replica(address) for address in addresses]
@@ -79,14 +81,13 @@ class Replicas:
         self._changed = threading.Condition()
 
     def __len__(self) -> int:
-        """How many there are."""
         return len(self._replicas)
 
     @contextmanager
     def taken(self, seconds: float, watch: Watch, but: Replica | None = None) -> Iterator[Replica]:
-        """A replica with a place for a request, not ``but`` if there is another; the place is given back at the end.
+        """Reserve a place at a replica, if possible not ``but``; release it at the end.
 
-        Raise ``ModelError`` where none has a place within ``seconds``, ``Cancelled`` if the caller gives up meanwhile.
+        Raise ``ModelError`` if none is free within ``seconds``, ``Cancelled`` if the caller gives up.
         """
         replica = self._place(time.monotonic() + seconds, watch, but)
         try:
@@ -123,7 +124,7 @@ class Replicas:
             return replica
 
     def _best(self, left_out: Sequence[Replica]) -> Replica | None:
-        """The least busy of those that are well or may be again, else of those that rest; None if none has a place."""
+        """The least busy healthy replica, else the one that rests longest; None if all are full."""
         others = [replica for replica in self._replicas if replica not in left_out] or self._replicas
         now = time.monotonic()
         up = [replica for replica in others if replica.out_until <= now]
@@ -164,9 +165,9 @@ _CODE = re.compile(r"[A-Za-z][\w.-]{0,59}")  # a name, never a sentence that cou
 class OpenAIServer:
     """``server`` as listed in the settings ("http://host:port"), ``model`` as the server calls it.
 
-    ``context`` is what the server was started with, in tokens. ``key`` is sent as a bearer token where there is one.
-    ``chat.replicas`` of the settings are further servers, started alike. ``features`` tells what they can do as far as
-    it is known; it is asked before each request, since another process may just have found out.
+    ``context`` is the server's context in tokens, ``key`` a bearer token. ``chat.replicas`` are further servers,
+    started alike. ``features`` is called before each request, since another process may have run the self-test
+    meanwhile.
     """
 
     def __init__(
@@ -188,7 +189,7 @@ class OpenAIServer:
         self.identity = ChatIdentity(f"{model} at {server}", "", context, remote=True)
 
     def complete(self, request: Request, watch: Watch = UNWATCHED) -> Reply:
-        """See ``ChatModel``. The reply is streamed where somebody listens."""
+        """See ``ChatModel``. The reply is streamed if ``watch`` listens to tokens."""
         body: dict[str, Any] = {"max_tokens": request.max_tokens, "temperature": request.temperature}
         messages = request.messages
         if request.schema is not None:
@@ -204,7 +205,7 @@ class OpenAIServer:
     def choose(
         self, prefix: Sequence[Message], branches: Sequence[str], labels: Sequence[str], watch: Watch = UNWATCHED
     ) -> list[Choice]:
-        """See ``ChatModel``. One request a branch, the first alone: the server can read what they share from it."""
+        """See ``ChatModel``. One request a branch; the first runs alone: the server can cache the shared prefix."""
         structured.check_labels(labels)
         prompts = [structured.continued(prefix, branch) for branch in branches]
         if not prompts:
@@ -224,7 +225,7 @@ class OpenAIServer:
         return choices
 
     def probe(self, watch: Watch = UNWATCHED) -> Features:
-        """What the server can do, found out by three short requests; raise where it does not even complete one."""
+        """Find out what the server can do by three short requests; raise if it cannot complete one."""
         greeting = (Message("user", "Write a short greeting."),)
         self._completion(greeting, {"max_tokens": LABEL_TOKENS, "temperature": 0.0, "seed": 0}, watch)
         logprobs = bool(self._offered(greeting, watch))
@@ -239,7 +240,7 @@ class OpenAIServer:
         return Features(logprobs=logprobs)
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        """See ``CountingChat``; an estimate where the server does not count."""
+        """See ``CountingChat``; an estimate if the server does not count."""
         return [self._counted(text) for text in texts]
 
     # --- choices ----------------------------------------------------------------------------------------------
@@ -260,7 +261,7 @@ class OpenAIServer:
         return Choice(tuple(float(place == named) for place in range(len(labels))), measured=False)
 
     def _offered(self, messages: Sequence[Message], watch: Watch) -> list[tuple[str, float]]:
-        """The best first tokens of a reply; none where the server offers none, or refuses to."""
+        """The most probable first tokens of a reply; none if the server does not return or allow log-probabilities."""
         try:
             return _offered(self._post(messages, LOGPROBS, watch))
         except Refused:
@@ -293,7 +294,6 @@ class OpenAIServer:
         return answer
 
     def _refused(self, status: int, answer: Any, messages: Sequence[Message], reply: int) -> NoReturn:
-        """Raise what the server refused."""
         if _says_too_long(answer) or (status == 400 and self._overflows(messages, reply)):
             self._wrong("too_long", context=self.identity.context)
         if status in BY_STATUS:
@@ -301,7 +301,7 @@ class OpenAIServer:
         self._wrong("refused", status=status, kind=", ".join(_codes(answer)) or "-")
 
     def _overflows(self, messages: Sequence[Message], reply: int) -> bool:
-        """Whether prompt and reply do not fit, of a server whose error has no code for it."""
+        """Whether prompt and reply exceed the context, for servers whose error has no code for it."""
         try:
             return sum(self.count([message.content for message in messages])) + reply > self.identity.context
         except ModelError:
@@ -310,7 +310,7 @@ class OpenAIServer:
     def _tried_twice(
         self, body: Mapping[str, Any], watch: Watch, path: str = COMPLETIONS, strict: bool = True
     ) -> tuple[int, dict[str, Any]]:
-        """What came, at the second try where the first met something that may pass; by another replica, if there is."""
+        """Status and reply; a transient failure is retried once, by another replica if there is one."""
         heard: list[str] = []
 
         def token(text: str) -> None:
@@ -342,7 +342,7 @@ class OpenAIServer:
     def _exchanged(
         self, address: Address, path: str, body: Mapping[str, Any], watch: Watch, strict: bool
     ) -> tuple[int, dict[str, Any]]:
-        """The status and the object that came; unless ``strict`` what is no object counts as an empty one."""
+        """Status and object of one request; a reply that is no object is an error if ``strict``, else empty."""
         if watch.cancelled():
             raise Cancelled("model.cancelled")
         connection = self._connection(address)
@@ -378,7 +378,7 @@ class OpenAIServer:
         return {"Authorization": f"Bearer {self._key}"} if self._key else {}
 
     def _is_well(self, address: Address) -> bool:
-        """Whether the server at ``address`` says that it is well, within ``chat.connect_seconds`` for each step."""
+        """Whether the server is healthy; each step may take ``chat.connect_seconds``."""
         connection = self._connection(address)
         try:
             connection.request("GET", "/health", headers=self._authorised)
@@ -399,7 +399,7 @@ class OpenAIServer:
         return bytes(content)
 
     def _events(self, response: http.client.HTTPResponse, watch: Watch) -> dict[str, Any]:
-        """A streamed completion as one that came whole; each piece is passed on as it comes."""
+        """Read a streamed completion into the shape of a whole one, passing on each piece."""
         pieces, ended, usage, size = list[str](), "", dict[str, Any](), 0
         while not (ended and usage):  # the usage comes last
             line = response.readline(self._settings.reply_bytes)
@@ -445,7 +445,7 @@ class OpenAIServer:
         self._wrong("unreachable", address, kind=type(error).__name__)
 
     def _wrong(self, fault: str, address: Address | None = None, **parameters: Parameter) -> NoReturn:
-        """Raise what is wrong with the server: ``fault`` is one of the codes ``chat.server_...``."""
+        """Raise the error ``chat.server_FAULT``."""
         scheme, host, port = address or self._address
         raise KINDS.get(fault, ModelError)(
             f"chat.server_{fault}", server=f"{scheme}://{host}:{port}", **parameters
@@ -453,7 +453,7 @@ class OpenAIServer:
 
 
 class _Ended:
-    """Why a request was ended from here: "late" or "cancelled", "" if it was not."""
+    """Ends a request from outside. ``why`` is "late" or "cancelled", "" if it was not ended."""
 
     def __init__(self, deadline: float, watch: Watch) -> None:
         self._deadline, self._watch = deadline, watch
@@ -488,12 +488,11 @@ class _Ended:
 
 
 def _passes(status: int) -> bool:
-    """Whether what the server says may be otherwise in a moment."""
     return status >= 500 or status == 429
 
 
 def _codes(answer: Mapping[str, Any]) -> list[str]:
-    """The names by which a server's error object says what is wrong: OpenAI's form, and vLLM's older one."""
+    """The codes in a server's error object, in OpenAI's form or vLLM's older one."""
     error = answer.get("error")
     fields = error if isinstance(error, dict) else answer
     values = [fields.get(name) for name in ("code", "type", "param")]
@@ -505,7 +504,7 @@ def _says_too_long(answer: Mapping[str, Any]) -> bool:
 
 
 def _event(event: Any) -> tuple[str, str, dict[str, Any]]:
-    """The text of one event of a stream, why the reply ended there ("": it did not), and the counts of its tokens."""
+    """The text of one stream event, the finish reason ("" if not finished), and the token counts."""
     choice = event["choices"][0] if event["choices"] else {"delta": {}}
     text = choice["delta"].get("content") or ""
     if not isinstance(text, str):
@@ -514,7 +513,7 @@ def _event(event: Any) -> tuple[str, str, dict[str, Any]]:
 
 
 def _text(answer: Mapping[str, Any]) -> str:
-    """The text of a whole completion, "" where there is none."""
+    """The text of a whole completion, or ""."""
     try:
         return str(answer["choices"][0]["message"]["content"] or "")
     except (LookupError, TypeError):
@@ -522,12 +521,12 @@ def _text(answer: Mapping[str, Any]) -> str:
 
 
 def told_apart(labels: Sequence[str]) -> bool:
-    """Whether a beginning of one character tells ``labels`` apart, so that their first tokens must do so too."""
+    """Whether ``labels`` differ in their first character, and therefore in their first token."""
     return len({label[0].casefold() for label in labels}) == len(labels)
 
 
 def _offered(answer: Mapping[str, Any]) -> list[tuple[str, float]]:
-    """The best first tokens, folded, each with its probability; none where the server offers none."""
+    """The most probable first tokens, normalised, with their probabilities; none if the server does not return them."""
     try:
         offered = answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
         rows = [(structured.folded(str(row["token"])), float(row["logprob"])) for row in offered]
@@ -539,10 +538,9 @@ def _offered(answer: Mapping[str, Any]) -> list[tuple[str, float]]:
 
 
 def _first_token(pairs: Sequence[tuple[str, float]], labels: Sequence[str]) -> Choice | None:
-    """The labels' probabilities by the first token, divided by their sum.
+    """The labels' probabilities by the first token, normalised to one; None if they sum to less than ``LEAST_MASS``.
 
-    Tokens that begin a label count for it, without case and blanks. A label outside the best is given 0. None where the
-    labels have less than ``structured.LEAST_MASS`` together.
+    A token counts for the label that it begins. A label outside the returned tokens gets 0.
     """
     folded = [structured.folded(label) for label in labels]
     weights = [sum(share for token, share in pairs if token and label.startswith(token)) for label in folded]
@@ -555,7 +553,7 @@ def _format(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _allowed(server: str, listed: Sequence[str]) -> Address:
-    """Scheme, host and port of ``server``; raise ``BadSettings`` unless it is listed and written as it should be."""
+    """Scheme, host and port of ``server``; raise ``BadSettings`` if it is not listed or malformed."""
     if server not in listed:
         raise BadSettings("settings.server_unlisted", server=server)
     try:

@@ -1,9 +1,8 @@
-"""Any dense encoder in the format of sentence-transformers (Reimers & Gurevych 2019), such as multilingual E5.
+"""Dense encoders in the format of sentence-transformers (Reimers & Gurevych 2019), such as multilingual E5.
 
-Rules: modules are a transformer, one pooling and normalising, as ``modules.json`` lists them (without that file the
-library would guess); what is to stand before a question and a passage comes from the manifest, never from the
-checkpoint; weights are read from safetensors only, and code in a checkpoint is never run. Not thread-safe by contract:
-one owner at a time.
+``modules.json``, without which the library would guess, must list a transformer, one pooling and optionally a
+normalisation. Prefixes come from the manifest, never from the checkpoint. Weights are read from safetensors only, and
+code in a checkpoint is never run. Not thread-safe: one owner at a time.
 """
 
 from __future__ import annotations
@@ -30,22 +29,22 @@ KINDS = ("Transformer", "Pooling", "Normalize")
 
 
 class SentenceEncoder:
-    """``Embedder`` on a registered checkpoint."""
+    """An ``Embedder`` on a registered checkpoint."""
 
     def __init__(self, checkpoint: Checkpoint, exact: bool = False) -> None:
-        """Nothing is loaded before the first text. ``exact`` forces float32."""
+        """``exact`` forces float32. Nothing is loaded before the first text."""
         self._checkpoint, self._exact = checkpoint, exact
 
     @cached_property
     def identity(self) -> EncoderIdentity:
-        """The checkpoint's name and fingerprint; loads nothing. Raise ``ModelError`` if it is no such encoder."""
+        """Name and fingerprint, without loading; raise ``ModelError`` if it is no such encoder."""
         model = self._checkpoint
         model.complete(WEIGHTS)
         self._refuse_other_modules(model.read(MODULES))
         return EncoderIdentity(model.name, model.version, model.number("hidden_size"), model.languages)
 
     def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> Vectors:
-        """See ``Embedder.encode``; the manifest's prefix of its kind stands before each text."""
+        """See ``Embedder.encode``; each text gets the manifest's prefix of its kind."""
         vectors = np.empty((len(texts), self.identity.dimensions), np.float32)
         if not texts:
             return vectors
@@ -68,7 +67,7 @@ class SentenceEncoder:
 
     @cached_property
     def network(self) -> Network:
-        """The model, loaded (the library takes some seconds to import)."""
+        """The loaded model; importing the library takes seconds."""
         width, folder = self.identity.dimensions, self._checkpoint.complete(MODULES, WEIGHTS)
         with self._checkpoint.loading("workstation"):
             import torch
@@ -93,7 +92,7 @@ class SentenceEncoder:
         return Network.placed(torch, model.tokenizer, model, config, model.max_seq_length, dtype)
 
     def _refuse_other_modules(self, modules: Any) -> None:
-        """Raise ``ModelError`` unless ``modules`` are of ``KINDS``, each at most once, the transformer first."""
+        """Raise ``ModelError`` unless ``modules`` are ``KINDS``, in order, the last optional."""
         listed = modules if isinstance(modules, list) else []
         types = [str(module.get("type", "")) if isinstance(module, dict) else "" for module in listed]
         kinds = [type_.rpartition(".")[2] for type_ in types if type_.startswith(FAMILY)]

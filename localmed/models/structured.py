@@ -1,9 +1,9 @@
-"""What every chat adapter does alike: replies read and validated, labels and branches taken.
+"""What all chat adapters share: validating replies, labels and branches.
 
-Every adapter calls ``finished`` on what it got: a reply is an object of the schema or a ``ModelError``, never a
-repaired or half-read one. What stands around the object is taken off: a model's thoughts, a fence, a sentence before
-it. A schema may use only what a grammar can express (``tests/scripted.py`` checks it): a model that is not held to a
-keyword would fail at it every so often, after minutes.
+Every adapter passes its reply to ``finished``, which returns a valid object of the schema or raises; a reply is never
+repaired or read in part. Text around the object is removed: a reasoning model's thoughts, a code fence, an introductory
+sentence. A schema may use only what a grammar can express (checked by ``tests/scripted.py``): without a grammar, a
+model would violate other keywords now and then, after minutes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
 
 
 def parsed(text: str, schema: Mapping[str, Any]) -> Any:
-    """The value that ``text`` holds; raise ``Rejected``, without the text, unless it is JSON and of the schema."""
+    """The value in ``text``; raise ``Rejected``, without the text, unless it is JSON and valid for the schema."""
     from jsonschema import Draft202012Validator
 
     if len(text) > _REPLY_CHARACTERS:
@@ -42,12 +42,12 @@ def parsed(text: str, schema: Mapping[str, Any]) -> Any:
 
 
 def without_thoughts(text: str) -> str:
-    """``text`` without the thoughts that a reasoning model writes before its reply; "" where these do not end."""
+    """Remove a reasoning model's thoughts from the beginning of ``text``; "" if they do not end."""
     return _THOUGHTS_END.sub("", _THOUGHTS.sub("", text, count=1), count=1)
 
 
 def _bare(text: str, schema: Mapping[str, Any]) -> str:
-    """What of ``text`` is to be the value: all of it, the inside of its only fence, or the object within a sentence."""
+    """The JSON in ``text``: all of it, the content of its only code fence, or the object within a sentence."""
     fenced = _FENCE.findall(text)
     inside: str = (fenced[0] if len(fenced) == 1 else text).strip()
     start, end = inside.find("{"), inside.rfind("}")
@@ -56,7 +56,9 @@ def _bare(text: str, schema: Mapping[str, Any]) -> str:
 
 
 def label_in(text: str, labels: Sequence[str]) -> int:
-    """Which of ``labels`` the reply ``text`` names, without case, blanks and quotes; raise ``Rejected`` for none."""
+    """The index of the label that ``text`` names, ignoring case, blanks and quotes; raise ``Rejected`` if there is
+    none.
+    """
     named = folded(text.strip(" \t\r\n\"'`*.。“”"))
     places = [place for place, label in enumerate(labels) if folded(label) == named]
     if not places:
@@ -65,30 +67,30 @@ def label_in(text: str, labels: Sequence[str]) -> int:
 
 
 def folded(text: str) -> str:
-    """``text`` as labels are compared: without case and without blanks around it."""
+    """``text`` for comparing labels: no surrounding blanks, no case."""
     return text.strip().casefold()
 
 
 def _no_number(_name: str) -> NoReturn:
-    """JSON has no NaN and no infinity, though Python's reader takes them."""
+    """Reject NaN and infinity, which Python's reader accepts."""
     raise ValueError
 
 
 def continued(prefix: Sequence[Message], branch: str) -> list[Message]:
-    """``prefix`` with ``branch`` at the end of its last message."""
+    """``prefix`` with ``branch`` appended to its last message."""
     if not prefix or prefix[-1].role != "user":
         raise UsageError("chat.no_user_message")
     return [*prefix[:-1], replace(prefix[-1], content=prefix[-1].content + branch)]
 
 
 def check_labels(labels: Sequence[str]) -> None:
-    """Raise ``UsageError`` unless there are two labels at least, none of them empty or there twice."""
+    """Raise ``UsageError`` unless there are at least two labels, distinct and not empty."""
     if len(labels) < 2 or len(set(labels)) < len(labels) or not all(labels):
         raise UsageError("chat.two_labels")
 
 
 def finished(reply: Reply, schema: Mapping[str, Any] | None) -> Reply:
-    """``reply`` with its value; raise ``Rejected`` unless it is whole and of the schema."""
+    """``reply`` with its value; raise ``Rejected`` unless it is complete and valid for the schema."""
     reply = replace(reply, text=without_thoughts(reply.text))
     if schema is None:
         return reply

@@ -1,11 +1,11 @@
-"""Chat templates by name, as data: how a conversation is written for each family of models.
+"""Chat templates as data, by name: how a conversation is written for each family of models.
 
-A GGUF carries a template of its own, which is a program; it is never read. A template here is a few strings, from the
-models' published descriptions. ``render`` keeps the markup apart from what people wrote: only markup is tokenised into
-control tokens, so that a document that holds ``<|im_end|>`` cannot end a turn.
+The template inside a GGUF is a program and is never read. The templates here are a few strings from the models'
+published descriptions. ``render`` separates markup from content: only markup is tokenised into control tokens, so that
+a document that contains ``<|im_end|>`` cannot end a turn.
 
-Rules: the beginning-of-sequence token is the vocabulary's affair and not part of a template; a family without a system
-role gets the system message before the first user message; a conversation ends with the user.
+The beginning-of-sequence token belongs to the vocabulary, not to a template. A family without a system role gets the
+system message before the first user message. A conversation ends with the user.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Part = tuple[str, bool]  # text, and whether it is markup
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A turn is ``before`` (markup, then the role's name and what follows it), the content, and ``after``.
+    """A turn is ``before`` (markup, role name, separator), the content, and ``after``.
 
-    ``roles`` maps our roles to the family's names; without "system" there is none. ``reply`` opens the model's turn.
-    ``end`` is the control token that ends it.
+    ``reply`` opens the model's turn and ``end`` is the control token that ends it. Without "system" in ``before`` the
+    family has no system role.
     """
 
     before: Mapping[str, tuple[Part, ...]]
@@ -34,13 +34,13 @@ class Template:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """The control tokens that a model of this family must know, each once."""
+        """The distinct control tokens that a model of this family must know."""
         parts = [part for side in (self.before, self.after) for turn in side.values() for part in turn]
         return tuple(dict.fromkeys(text for text, markup in (*parts, *self.reply, (self.end, True)) if markup))
 
 
 def _turns(opening: str, separator: tuple[Part, ...], closing: tuple[Part, ...], names: Mapping[str, str]) -> Template:
-    """A template whose turns differ by the role's name only."""
+    """A template whose turns differ only in the role's name."""
     before = {role: ((opening, True), (name, False), *separator) for role, name in names.items()}
     return Template(before, dict.fromkeys(names, closing), before["assistant"], closing[0][0])
 
@@ -91,7 +91,7 @@ def named(name: str) -> Template:
 
 
 def render(template: Template, messages: Sequence[Message]) -> list[Part]:
-    """``messages`` as parts up to where the model replies; neighbouring parts of one sort are one part."""
+    """``messages`` as parts up to the model's reply, with neighbouring content parts joined."""
     if not messages or messages[-1].role != "user":
         raise UsageError("chat.ends_with_user")
     parts: list[Part] = []
@@ -101,7 +101,7 @@ def render(template: Template, messages: Sequence[Message]) -> list[Part]:
 
 
 def _without_system(messages: Sequence[Message]) -> list[Message]:
-    """``messages`` with the system messages put before the first user's."""
+    """``messages`` with the system messages moved into the first user message."""
     instructions = "\n\n".join(message.content for message in messages if message.role == "system")
     others = [message for message in messages if message.role != "system"]
     if not instructions:

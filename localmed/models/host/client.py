@@ -1,11 +1,10 @@
-"""A command's side of the model host: finds one that runs, and uses its models in place of models of its own.
+"""The command's side of the model host: finds a running host and uses its models instead of loading its own.
 
-``connect`` says what the host serves of what a command needs; ``Remote`` is a model there, as the port of its role. It
-gives what the host's model gave, bit for bit. Waiting is bounded: a host that gives no sign of life is given up, and so
-is an answer that does not come in time. What the host reports comes back as the error that it was.
+``connect`` returns what the host serves; ``Remote`` is a model there, behind the port of its role, with bit-identical
+results. Every wait is bounded: a host that shows no sign of life, or does not answer in time, is given up. Errors of
+the host are raised again as they were.
 
-Long lists of texts are asked for in pieces, so that others have their turn between two of them; an import's pieces are
-short and wait for everybody else.
+Long lists are sent in pieces so that other requests run in between; an import's pieces are short and have low priority.
 """
 
 from __future__ import annotations
@@ -58,9 +57,9 @@ IN_PIECES = ("encode", "encode_both", "judge")
 
 @dataclass(frozen=True, slots=True)
 class Hosted:
-    """What a host serves of what a command needs; None where the command loads its own or has none.
+    """The models that a host serves to a command; None if the command loads its own or has none.
 
-    ``others`` are the roles for which the host owns another model than the command's settings choose.
+    ``others`` are roles for which the host owns another model than the command's settings choose.
     """
 
     encoder: Embedder | None = None
@@ -74,7 +73,7 @@ class Hosted:
 
     @property
     def lost(self) -> bool:
-        """Whether the host has ended or owns other models by now; of one that was missed, whether it answers now."""
+        """Whether the host has ended or changed its models, or a host that did not answer (``Missed``) now does."""
         return self.client is not None and self.client.lost
 
 
@@ -84,9 +83,9 @@ NOTHING = Hosted()
 def connect(data: Path, settings: HostSettings, choices: Mapping[str, str], user: str = "") -> Hosted:
     """What the host of the folder ``data`` serves of ``choices`` (``choice.choices``).
 
-    ``NOTHING`` where none runs or none is to be used, and no model of one that does not answer in time or is of
-    another version: that one is asked again (``Missed``). Among those who ask, ``user`` (else this process) takes
-    turns with the others.
+    ``NOTHING`` if none runs or none may be used. A host that does not answer in time or has another version serves
+    nothing and is asked again later (``Missed``). The host shares its turns among the names ``user`` (default: this
+    process).
     """
     client = Client(data / FOLDER, settings, user or str(os.getpid()))
     if not settings.use:
@@ -104,9 +103,10 @@ def connect(data: Path, settings: HostSettings, choices: Mapping[str, str], user
 
 
 def status(data: Path, settings: HostSettings, choices_here: Mapping[str, str]) -> Status | None:
-    """How the host of ``data`` is, None if none runs; ``others`` are the roles where a command wants other models.
+    """The status of the host of ``data``, None if none runs; ``others`` are roles for which a command wants other
+    models.
 
-    Raise ``ModelError`` if one runs and does not answer as it should.
+    Raise ``ModelError`` if a host runs but does not answer properly.
     """
     if not listens(data):
         return None
@@ -117,7 +117,7 @@ def status(data: Path, settings: HostSettings, choices_here: Mapping[str, str]) 
 
 
 def listens(data: Path) -> bool:
-    """Whether there is a host for the data folder, well or not; one that was killed leaves a socket without one."""
+    """Whether a host is listening, healthy or not; a killed host leaves a socket on which nobody listens."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(CONNECT)
         try:
@@ -131,12 +131,12 @@ def listens(data: Path) -> bool:
 
 
 def unhurried(encoder: Embedder) -> Embedder:
-    """``encoder`` for long work: at a host it waits for everybody else."""
+    """``encoder`` at low priority, if it is a host's."""
     return cast(Embedder, encoder.unhurried()) if isinstance(encoder, Remote) else encoder
 
 
 class Remote:
-    """A model at a host: has the methods of its role's port, and says of itself what the host's model says."""
+    """A model at a host, with the methods and properties of its role's port."""
 
     def __init__(self, client: Client, role: str, said: Mapping[str, Any], low: bool = False) -> None:
         self._client, self._role, self._said, self._low = client, role, said, low
@@ -144,7 +144,7 @@ class Remote:
             setattr(self, name, read(said[name], kind))
 
     def unhurried(self) -> Remote:
-        """The same at low priority."""
+        """The same model at low priority."""
         return Remote(self._client, self._role, self._said, low=True)
 
     def __getattr__(self, name: str) -> Any:
@@ -176,7 +176,7 @@ class Remote:
 
 
 def _pieces(items: Sequence[Any], most: int) -> Iterator[list[int]]:
-    """The places of ``items``: in their order if they are one piece, else the longest texts first, as models batch."""
+    """The indexes of ``items`` in pieces; several pieces of texts are sorted longest first, as models batch."""
     places = list(range(len(items)))
     if len(places) > most and isinstance(items[0], str):
         places.sort(key=lambda place: -len(items[place]))
@@ -185,12 +185,12 @@ def _pieces(items: Sequence[Any], most: int) -> Iterator[list[int]]:
 
 
 def _has(result: Any, count: int) -> bool:
-    """Whether ``result``, or each part of it, has ``count`` items."""
+    """Whether ``result``, or each part of a tuple, has ``count`` items."""
     return all(_has(part, count) for part in result) if isinstance(result, tuple) else len(result) == count
 
 
 def _joined(results: Sequence[Any], order: Any) -> Any:
-    """The results of pieces as one, its items in ``order``."""
+    """The results of several pieces as one, in ``order``."""
     if isinstance(results[0], tuple):
         return tuple(_joined(parts, order) for parts in zip(*results, strict=True))
     if isinstance(results[0], np.ndarray):
@@ -200,17 +200,16 @@ def _joined(results: Sequence[Any], order: Any) -> Any:
 
 
 class Client:
-    """Asks one host. Several threads may, each request over a connection of its own."""
+    """Sends requests to one host, each over its own connection; thread-safe."""
 
     def __init__(self, folder: Path, settings: HostSettings, user: str) -> None:
-        """Nothing is opened before ``greet`` or ``ask``."""
         self._folder, self._settings, self._user = folder, settings, user
         self._choices: Mapping[str, str] = {}
         self.answer_seconds = settings.answer_seconds
         self.lost = False  # whether the host has ended, or came back with other models
 
     def greet(self) -> Welcome:
-        """Who the host is; raise ``ModelError`` if none answers, or one of another version."""
+        """Ask the host who it is; raise ``ModelError`` if none answers or its version differs."""
         seconds = self._settings.connect_seconds
         welcome: Welcome = self._asked(self._request("", "welcome", {}), Welcome, UNWATCHED, seconds, "host.not_within")
         if welcome.version != __version__:
@@ -228,9 +227,9 @@ class Client:
         seconds: float = 0,
         low: bool = False,
     ) -> Any:
-        """The host's answer, of the type ``kind``, within ``seconds`` (0: as long as it gives signs of life).
+        """The host's answer as ``kind``, within ``seconds`` (0: as long as it shows signs of life).
 
-        Raise as its model does.
+        Raises what the host's model raises.
         """
         active = hooks.active()
         if watch is UNWATCHED and active is not hooks.SILENT:
@@ -272,7 +271,7 @@ class Client:
         return wire
 
     def _followed(self, wire: Wire, watch: Watch, seconds: float, late: str) -> Any:
-        """The answer to a request, its tokens passed on as they come."""
+        """Wait for the answer, passing on tokens and progress."""
         silent = self._settings.silent_seconds
         began = last_sign = time.monotonic()
         while True:
@@ -302,14 +301,14 @@ class Client:
 
 
 class Missed:
-    """A host that runs and did not answer, such as a busy one: asked again now and then, while no question waits."""
+    """A host that did not answer, for example because it is busy: asked again at intervals, in a thread of its own."""
 
     def __init__(self, client: Client) -> None:
         self._client, self._asked, self._answers = client, time.monotonic(), False
 
     @property
     def lost(self) -> bool:
-        """Whether it answers by now, so that what was made in place of its models is made anew."""
+        """Whether it answers now, so that models loaded in its place can be released."""
         if not self._answers and time.monotonic() - self._asked > ASKED_AGAIN:
             self._asked = time.monotonic()
             threading.Thread(target=self._greet, name="model host", daemon=True).start()
@@ -322,7 +321,7 @@ class Missed:
 
 
 def _connect(connection: socket.socket, path: str, seconds: float) -> None:
-    """Connect within ``seconds``; raise ``OSError``. The kernel refuses at once what a full backlog would hold."""
+    """Connect within ``seconds``; a full backlog is refused at once, so try again."""
     deadline = time.monotonic() + seconds
     connection.settimeout(seconds)
     while True:
@@ -345,7 +344,7 @@ _KNOWN: Mapping[str, Callable[..., Any]] = {
 
 
 def _heard(message: Any) -> tuple[str, Any]:
-    """The kind of what a host sends, and what it says."""
+    """Validate a message of the host; return its kind and value."""
     try:
         kind, *values = message
         return kind, _KNOWN[kind](*values)

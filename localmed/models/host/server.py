@@ -1,17 +1,17 @@
-"""The model host's side: a thread takes connections, one thread serves each, and each model has one owner.
+"""The model host: one thread accepts connections, one thread serves each, and each model has one owner thread.
 
 ::
 
     <data>/host/            for its owner only
-        host.lock           held as long as the host lives, however it ends
-        host.sock           there while it answers; what a killed host left is replaced by the next one
+        host.lock           locked while the host lives
+        host.sock           present while it answers; the next host replaces what a killed one left
 
-Rules: a process of another user is not answered; a connection that says nothing of use in time, breaks a bound or stops
-reading is closed, and costs the others nothing. Whoever goes away while waiting leaves the queue, or has the model told
-to stop. ``close`` ends what runs at its next look at a cancellation and tells everybody who waits. The socket appears
-when the encoder and the reranker are loaded: until then commands use their own.
+Processes of other users are not answered. A connection that sends nothing useful in time, exceeds a bound or stops
+reading is closed. A client that disconnects leaves the queue, or its request is cancelled. ``close`` cancels the
+running requests and tells everybody who waits. The socket appears once encoder and reranker are loaded; until then
+commands use their own.
 
-Nothing of a request is kept, printed or counted but its kind.
+Nothing of a request is kept, printed or counted except its method.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ REFUSAL = 0.1  # seconds for a connection too many to take its refusal: it fits 
 
 
 class _Gone(hooks.Cancel):
-    """The caller has given up where whoever asked the host has."""
+    """Cancels work in a model when the client has cancelled."""
 
     def __init__(self, watch: Watch) -> None:
         super().__init__()
@@ -84,15 +84,15 @@ class _Gone(hooks.Cancel):
 
 
 class Host:
-    """Serves ``models``, by role (``PORTS``), chosen as ``choices`` say (``choice.choices``), which a command compares.
+    """Serves ``models`` by role (``PORTS``); commands compare ``choices`` with theirs (``choice.choices``).
 
-    Encoder, reranker and entailment may share weights: one thread owns them all.
+    One thread owns encoder, reranker and entailment, which may share weights.
     """
 
     def __init__(
         self, models: Mapping[str, Any], choices: dict[str, str], settings: HostSettings, queue: tuple[int, int]
     ) -> None:
-        """``queue`` bounds the requests that wait for each owner: of everybody, and of one user."""
+        """``queue`` limits the requests waiting for each owner: in total, and of one user."""
         self._models = {role: model for role, model in models.items() if model is not None}
         self._choices, self._settings = choices, settings
         self._owners: dict[Owner, Worker] = {name: Worker(*queue) for name in get_args(Owner)}
@@ -103,10 +103,7 @@ class Host:
         self._connections: set[Wire] = set()
 
     def warm(self) -> None:
-        """Load the encoder and the reranker and open the index, each in the thread that owns it.
-
-        Raise ``ModelError`` if a model cannot be loaded.
-        """
+        """Load encoder and reranker and open the index, each in its owner thread; raise ``ModelError`` if one fails."""
         models, small = self._models, self._owners["small"]
         small.submit("host", lambda: models["encoder"].encode(["ready"], "query")).result()
         if "reranker" in models:
@@ -115,7 +112,7 @@ class Host:
             self._owners["index"].submit("host", models["nearest"].warm).result()
 
     def serve(self, listener: socket.socket, stop: int) -> None:
-        """Answer connections to ``listener``, which listens, until something can be read from the number ``stop``."""
+        """Answer connections until the file descriptor ``stop`` becomes readable."""
         poll = select.poll()
         poll.register(listener, select.POLLIN)
         poll.register(stop, select.POLLIN)
@@ -134,7 +131,7 @@ class Host:
                 wire.send(failure(Busy("host.connections", count=self._settings.connections)))
 
     def close(self) -> None:
-        """End what runs, tell who waits, and end the owners' threads and the chat model's process."""
+        """Cancel running requests, tell waiting clients, and end the owner threads and the chat process."""
         self._ending.set()
         for worker in self._owners.values():
             worker.close()
@@ -145,7 +142,7 @@ class Host:
             chat.close()
 
     def status(self) -> Status:
-        """How it is now."""
+        """The current status."""
         with self._counting:
             served, failed = dict(self._served), dict(self._failed)
         return Status(
@@ -204,9 +201,10 @@ class Host:
         return None
 
     def _taken(self, wire: Wire, user: str, request: Call) -> list[Any]:
-        """The answer to ``request``, an error too; raise ``Busy`` where too many wait, ``Broken`` if nobody listens.
+        """The answer to ``request``, errors included; raise ``Busy`` if too many wait, ``Broken`` if the client has
+        gone.
 
-        What the owner's thread says is passed on by this thread, which a client that does not read holds up alone.
+        This thread, not the owner, writes to the client, so that a client that does not read blocks nobody else.
         """
         said, gone = SimpleQueue[Any](), threading.Event()
         watch = Watch(
@@ -237,7 +235,7 @@ class Host:
             future.cancel()  # one that runs is cancelled by its model, which watches
 
     def _work(self, request: Call, watch: Watch) -> Callable[[], Any]:
-        """What the owner of the model does; raise ``ModelError`` where something is missing, or is too much."""
+        """Validate ``request`` and return the call for the owner thread; raise ``ModelError`` if it is invalid."""
         call = methods(request.role)[request.method]
         try:
             method = getattr(self._models[request.role], request.method)
@@ -274,7 +272,7 @@ def _outcome(future: Future[Any]) -> list[Any]:
 
 
 def _note(error: BaseException) -> None:
-    """Say that something failed and where: the kind of error, never its words, which may quote a text."""
+    """Print where a request failed and the kind of error, never its text, which may quote a question."""
     print(f"localmed host: a request failed ({confined.place(error)})", file=sys.stderr, flush=True)
 
 
@@ -286,7 +284,7 @@ def _name(model: Any) -> str:
 
 
 def _memory() -> int:
-    """What this process and its children have in memory, in bytes."""
+    """Resident memory of this process and its children, in bytes."""
     import psutil
 
     total, this = 0, psutil.Process()
@@ -302,10 +300,9 @@ def _memory() -> int:
 
 
 def serve(data: Path, made: Callable[[], Host], ready: Callable[[Status, Path], None], stop: int) -> None:
-    """Be the host until something can be read from the file number ``stop``; ``ready`` is told once it answers.
+    """Run the host until ``stop`` becomes readable; call ``ready`` once it answers.
 
-    ``made`` makes the host when no other one is there. Raise ``Busy`` if there is, ``ModelError`` if a model cannot be
-    loaded.
+    ``made`` creates the host if none is running. Raise ``Busy`` if one is, ``ModelError`` if a model cannot be loaded.
     """
     few_arenas()
     with claimed(data) as folder, closing(made()) as host:
@@ -316,7 +313,7 @@ def serve(data: Path, made: Callable[[], Host], ready: Callable[[Status, Path], 
 
 
 def made(settings: Settings, chosen: Mapping[str, str], registry: Registry, nearest: Any) -> Host:
-    """The host of the models that ``chosen`` (``config.chosen_models``) names; nothing is loaded yet."""
+    """The host for the models in ``chosen`` (``config.chosen_models``); loads nothing yet."""
     encoder = choice.encoder(chosen, registry)
     fitted = choice.FITTED
     models = {
@@ -333,7 +330,7 @@ def made(settings: Settings, chosen: Mapping[str, str], registry: Registry, near
 
 @contextmanager
 def claimed(data: Path) -> Iterator[Path]:
-    """The host's folder, claimed for this process; raise ``Busy`` if another one has it."""
+    """Lock and return the host's folder; raise ``Busy`` if another host has it."""
     folder = data / FOLDER
     for path in (data, folder):  # the data folder may be made here: for its owner only
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -349,7 +346,7 @@ def claimed(data: Path) -> Iterator[Path]:
 
 @contextmanager
 def _listening(folder: Path) -> Iterator[socket.socket]:
-    """The socket, readable and writable by its owner from the first moment; gone afterwards."""
+    """A listening socket that only its owner may use, removed at the end."""
     path = folder / SOCKET
     path.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:

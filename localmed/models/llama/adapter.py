@@ -1,9 +1,8 @@
-"""A ``ChatModel`` on a GGUF file, and the parent's side of its child: start it, ask it, replace it when it fails.
+"""A ``ChatModel`` on a GGUF file: starts the child process, sends it requests, and replaces it when it fails.
 
-Rules: one request at a time, whoever calls; silence for longer than a named bound is a hang and ends the child, as do a
-load that takes longer than its own bound, a crash and a message that is none; the caller gets a ``ModelError`` that
-says which, and the next request starts a new child. What the child sends is checked before it is believed, and nothing
-that it was sent or sends is kept or logged.
+One request runs at a time. The child is ended if it is silent for longer than a named bound, loads for too long,
+crashes or sends an invalid message; the caller gets a ``ModelError`` that says which, and the next request starts a new
+child. The child's messages are validated. Requests and replies are neither kept nor logged.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ SPLIT = re.compile(r"(?P<name>.+)-00001-of-(?P<count>\d{5})\.gguf", re.IGNORECAS
 
 @dataclass(frozen=True, slots=True)
 class ChatFile:
-    """A registered model file. ``context`` is the most that the model was trained for, in tokens."""
+    """A registered model file; ``context`` is the longest context that the model was trained for, in tokens."""
 
     name: str
     path: Path
@@ -45,9 +44,9 @@ class ChatFile:
 
 
 class LlamaChat:
-    """A ``CountingChat``. Requests wait for each other; put a queue in front for fairness.
+    """A ``CountingChat``. Requests wait for each other; a queue in front makes that fair.
 
-    ``admit`` is called before the file is loaded, each time, and raises where it may not be (hash changed).
+    ``admit`` is called before each load and raises if the file may not be loaded (its hash has changed).
     """
 
     def __init__(
@@ -83,8 +82,8 @@ class LlamaChat:
     def choose(
         self, prefix: Sequence[Message], branches: Sequence[str], labels: Sequence[str], watch: Watch = UNWATCHED
     ) -> list[Choice]:
-        """See ``ChatModel``. Probabilities are read from the logits (``decisions``); measured where the labels have
-        half of the probability together.
+        """See ``ChatModel``. Probabilities come from the logits (``decisions``); measured if the labels have at least
+        half of the probability.
         """
         structured.check_labels(labels)
         prompts = [render(self._template, structured.continued(prefix, branch)) for branch in branches]
@@ -104,7 +103,7 @@ class LlamaChat:
         return [int(number) for number in self.owner.ask("count", {"texts": list(texts)})["counts"]]
 
     def tokens(self, messages: Sequence[Message], reply: str) -> tuple[list[int], list[int]]:
-        """The tokens of a prompt as this model is asked it, and of a reply to it with the one that ends a turn."""
+        """The tokens of a prompt as the model reads it, and of a reply with the token that ends a turn."""
         answer = self.owner.ask("tokens", {"parts": render(self._template, messages), "reply": reply})
         return list(map(int, answer["prompt"])), list(map(int, answer["reply"]))
 
@@ -129,10 +128,7 @@ class LlamaChat:
 
 
 def parts(path: Path) -> list[Path]:
-    """The files of the model whose first one is ``path``: a large model comes in several, ``NAME-00001-of-00003.gguf``.
-
-    llama.cpp finds the others by their names.
-    """
+    """The files of a model whose first is ``path``; large models have several, ``NAME-00001-of-00003.gguf``."""
     split = SPLIT.fullmatch(path.name)
     if not split:
         return [path]
@@ -148,10 +144,9 @@ def _reply(answer: Mapping[str, Any]) -> Reply:
 
 
 class Owner:
-    """Owns the child of one model. Loads it when it is first needed and unloads it when it has long been idle.
+    """Owns the child process of one model: starts it at first use and ends it after a long idle time.
 
-    ``setup`` is the child's first message, ``admit`` is called before every start and may raise: a model file that has
-    changed since it was registered is not loaded.
+    ``setup`` is the first message to the child; ``admit`` is called before every start and may raise.
     """
 
     def __init__(
@@ -171,12 +166,12 @@ class Owner:
 
     @property
     def pid(self) -> int | None:
-        """The child's process, while there is one."""
+        """The child's process id, None without a child."""
         child = self._child
         return child.pid if child else None
 
     def close(self) -> None:
-        """End the child, if there is one, after the request that it works at; no other is started."""
+        """End the child after its current request; no other is started."""
         with self._lock:
             self._closed = True
             self._drop()
@@ -185,7 +180,7 @@ class Owner:
                 self._idle = None
 
     def ask(self, kind: str, values: Mapping[str, Any], watch: Watch = UNWATCHED) -> dict[str, Any]:
-        """The child's answer to one request; raise ``ModelError``, or ``Cancelled`` if ``watch`` says so."""
+        """The child's answer; raise ``ModelError``, or ``Cancelled`` if ``watch`` cancels."""
         with self._lock:
             if self._closed:
                 raise ModelError("model.chosen_anew")
@@ -232,7 +227,7 @@ class Owner:
         self._idle.start()
 
     def _unload(self) -> None:
-        """End the child if nobody has asked for ``idle_seconds``, else look again when that may be so."""
+        """End the child after ``idle_seconds`` without a request, else check again later."""
         with self._lock:
             left = self._used + self._settings.idle_seconds - time.monotonic()
             if left > 0 and self._child is not None:
@@ -244,7 +239,7 @@ class Owner:
     # --- messages ----------------------------------------------------------------------------------------------
 
     def _send(self, child: children.Child, message: object, bound: float) -> None:
-        """Write ``message``, of which the child must take some within ``bound`` seconds, and so on."""
+        """Write ``message``; the child must read some of it every ``bound`` seconds."""
         try:
             child.send(json.dumps(message).encode("ascii") + b"\n", bound)
         except TimeoutError:
@@ -255,10 +250,9 @@ class Owner:
     def _followed(
         self, child: children.Child, watch: Watch, bound: float, request: int = 0
     ) -> dict[str, Any] | LocalmedError:
-        """The answer to ``request``, or the error that the child reports; its tokens are passed on as they come.
+        """The child's answer, or the error that it reports; tokens and progress are passed on.
 
-        Without ``request`` what the child says of itself once the model is there, within ``bound`` seconds whatever
-        signs of life come before.
+        Without ``request``, its greeting after loading, within ``bound`` seconds in total.
         """
         deadline, cancelled = time.monotonic() + bound, False
         while True:
@@ -285,7 +279,7 @@ class Owner:
                 return Cancelled("model.cancelled")
 
     def _message(self, child: children.Child) -> list[Any] | None:
-        """The next message, None if there is none yet."""
+        """The next valid message, None if there is none yet."""
         try:
             line = child.line(_LOOK)
         except BrokenPipeError:
@@ -315,6 +309,6 @@ _ENDINGS = {
 
 
 def _ending(child: children.Child) -> ModelError:
-    """Why the child ended in the middle of a request."""
+    """The error for a child that ended during a request."""
     code = child.code()
     return ModelError(_ENDINGS[code]) if code in _ENDINGS else ModelError("chat.crashed", how=children.outcome(code))

@@ -1,13 +1,13 @@
-"""Many decisions about one prompt's beginning: it is read once, its continuations side by side, nothing is generated.
+"""Label probabilities for many prompts with a common beginning, which is read once; nothing is generated.
 
-A label's probability is the product of the probabilities of its tokens, each given the prompt and the label's tokens
-before it, divided by the sum over the labels. Labels that begin alike are therefore told apart by what follows. Where
-one label is the beginning of another, the end of the turn counts as the last token of each.
+A label's probability is the product of its tokens' probabilities, each given the prompt and the label's earlier tokens,
+normalised over the labels. Labels with a common beginning therefore differ by what follows. If one label is the
+beginning of another, each label ends with the end-of-turn token.
 
-The prompts are a trie of two levels: their longest common beginning in tokens, and the rest of each, followed by the
-beginnings of the labels, a sequence each. ``plan`` packs the rests into micro-batches, several to one and one across
-several as they come; a sequence that has been read is dropped at once, so that the memory in use stays near one
-micro-batch, and reading a prompt by itself or among others comes to the same.
+The prompts form a trie of two levels: their common beginning, and the rest of each prompt, followed by the labels'
+beginnings in a sequence each. ``plan`` packs the rests into micro-batches, in order, splitting and combining them. A
+sequence that has been read is dropped at once, so that memory stays near one micro-batch. The result for a prompt does
+not depend on the others.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def choose(
     check: Callable[[], None],
     progress: Callable[[int, int], object] = lambda _done, _total: None,
 ) -> list[tuple[list[float], float]]:
-    """For each prompt the probabilities of ``labels`` as what comes next, in their order, divided by their sum; and it.
+    """For each prompt the normalised probabilities of ``labels`` as its continuation, and their sum before normalising.
 
-    ``progress`` is told of how many prompts they are known, and of how many they are to be.
+    ``progress`` gets the number of finished prompts and of all.
     """
     closed = with_ends(labels, engine.end)
     tree = Tree.of(closed)
@@ -56,7 +56,7 @@ def choose(
 
 
 def common_beginning(prompts: Sequence[Sequence[int]]) -> int:
-    """How many tokens all ``prompts`` begin with; each keeps at least one of its own."""
+    """The number of tokens that all ``prompts`` begin with; each keeps at least one of its own."""
     shortest = min(map(len, prompts)) - 1
     first = prompts[0]
     for at in range(shortest):
@@ -66,33 +66,33 @@ def common_beginning(prompts: Sequence[Sequence[int]]) -> int:
 
 
 def with_ends(labels: Sequence[Path], end: int) -> list[Path]:
-    """``labels``, each closed by ``end`` where one of them is the beginning of another."""
+    """``labels``, each followed by ``end`` if one of them is the beginning of another."""
     ambiguous = any(one != other and other[: len(one)] == one for one in labels for other in labels)
     return [(*label, end) for label in labels] if ambiguous else list(labels)
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """What must be read of the labels after a prompt: ``paths`` without their last tokens, none within another."""
+    """The label tokens to read after a prompt: the labels without their last tokens, none a beginning of another."""
 
     paths: tuple[Path, ...]
 
     @classmethod
     def of(cls, labels: Sequence[Path]) -> Tree:
-        """The paths of ``labels``; a single empty one where every label has one token."""
+        """The paths of ``labels``; one empty path if every label is a single token."""
         heads = {label[:-1] for label in labels}
         inner = {head for head in heads if any(other != head and other[: len(head)] == head for other in heads)}
         return cls(tuple(sorted(heads - inner)))
 
     @property
     def size(self) -> int:
-        """Tokens in all."""
+        """The number of tokens."""
         return sum(map(len, self.paths))
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Tokens ``start:stop`` of the rest of prompt ``branch``; ``sequences`` are lent to it until ``last``."""
+    """Tokens ``start:stop`` of the rest of prompt ``branch``, which uses ``sequences`` until the ``last`` piece."""
 
     branch: int
     start: int
@@ -104,8 +104,8 @@ class Piece:
 def plan(lengths: Sequence[int], tree: Tree, most: int, sequences: int, room: int) -> Iterator[list[Piece]]:
     """Pack rests of ``lengths`` tokens into batches of at most ``most`` tokens.
 
-    ``sequences`` may be in use at once (numbered from 1) and ``room`` tokens of context. The labels' paths of a rest
-    are read together with its last token.
+    At most ``sequences`` (numbered from 1) and ``room`` tokens of context are in use at once. The labels' paths are
+    read together with the last token of a rest.
     """
     needed = len(tree.paths)
     if needed > sequences or tree.size >= most:
@@ -134,13 +134,13 @@ def plan(lengths: Sequence[int], tree: Tree, most: int, sequences: int, room: in
 
 
 class _Reader:
-    """Reads planned batches. Logits are not kept: of 1000 prompts they would take gigabytes."""
+    """Reads planned batches. Logits are not kept: those of 1000 prompts would take gigabytes."""
 
     def __init__(self, engine: Engine, tree: Tree, labels: Sequence[Path], shared: int) -> None:
         self._engine, self._tree, self._labels, self._shared = engine, tree, labels, shared
 
     def read(self, batch: Sequence[Piece], rests: Sequence[Sequence[int]]) -> dict[int, tuple[list[float], float]]:
-        """The probabilities of each prompt that ``batch`` ends and their sum, by its number."""
+        """The result of each prompt that ends in ``batch``, by its number."""
         slots: list[Slot] = []
         paths: list[tuple[int, Path]] = []
         for piece in batch:
@@ -171,7 +171,7 @@ class _Reader:
 
 
 def probabilities(rows: dict[Path, Row], labels: Sequence[Path]) -> tuple[list[float], float]:
-    """The labels' probabilities from the logits after each of their beginnings, divided by their sum; and the sum."""
+    """Normalised label probabilities from the logits after each label beginning, and their sum before normalising."""
     totals = {path: _log_sum(row) for path, row in rows.items()}
     scores = [
         sum(float(rows[label[:at]][token]) - totals[label[:at]] for at, token in enumerate(label)) for label in labels
@@ -182,6 +182,5 @@ def probabilities(rows: dict[Path, Row], labels: Sequence[Path]) -> tuple[list[f
 
 
 def _log_sum(row: Row) -> float:
-    """The logarithm of the sum of the exponentials."""
     highest = float(row.max())
     return highest + math.log(float(np.exp(row.astype(np.float64) - highest).sum()))

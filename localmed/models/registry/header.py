@@ -1,4 +1,4 @@
-"""The header of a model file: what it says, and whether the file can be whole. A child process reads it.
+"""Reads the header of a model file in a child process and checks that the file is complete.
 
 GGUF (little-endian; version 2 and 3)::
 
@@ -9,12 +9,12 @@ GGUF (little-endian; version 2 and 3)::
 
 safetensors: a u64 length, that many bytes of JSON (tensor name -> dtype, shape, data_offsets), then the data.
 
-Rules: no more is read than the file and ``HEADER_BYTES`` hold; the data must end where the file does or before, so that
-a copy that broke off is told here and not by a crash. A chat template in a GGUF is a program: it is never run. At worst
-a hostile header ends its child, which is limited in memory and time: this module, run as ``... FILE PARENT``, prints
-one line of JSON, ``["header", {...}]`` or ``["error", {...}]``. What it sends is checked before it is believed.
+At most ``HEADER_BYTES`` are read. The data must fit into the file, so that a truncated copy is reported here and does
+not crash the library. A chat template in a GGUF is a program; it is never run. A hostile header can at worst end its
+child, which is limited in memory and time. Run as ``... FILE PARENT``, this module prints one line of JSON,
+``["header", {...}]`` or ``["error", {...}]``, which the parent validates.
 
-Not covered: big-endian files and version 1; whether the weights are any good.
+Not covered: big-endian files, version 1, and the quality of the weights.
 """
 
 from __future__ import annotations
@@ -61,10 +61,9 @@ _ANSWER_BYTES = 2**20  # a header as it is sent has a few hundred
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Facts that a model file states of itself.
+    """What a model file states about itself.
 
-    ``kv_numbers`` are the numbers that one token adds to the cache of keys and values, over all layers; 0 where the
-    file does not say.
+    ``kv_numbers`` counts the numbers that one token adds to the key-value cache, over all layers; 0 if unknown.
     """
 
     format: str  # "gguf" or "safetensors"
@@ -74,7 +73,7 @@ class Header:
 
 
 def inspect(path: Path, command: Sequence[str] = COMMAND, seconds: float = SECONDS) -> Header:
-    """What the header of ``path`` says; raise ``InputError`` (``LimitExceeded``) if it cannot be a model."""
+    """The header of ``path``; raise ``InputError`` (``LimitExceeded``) if it cannot be a model."""
     try:
         answer = children.answer([*command, str(path.absolute())], b"", seconds, _ANSWER_BYTES)
         kind, *values = json.loads(answer)
@@ -106,7 +105,7 @@ def main() -> None:
 
 
 def answer(path: Path) -> list[Any]:
-    """The reply on ``path``."""
+    """The reply for ``path``."""
     try:
         with path.open("rb") as stream:
             header = READERS[path.suffix.lower()](stream, os.fstat(stream.fileno()).st_size)
@@ -121,8 +120,6 @@ def answer(path: Path) -> list[Any]:
 
 
 class _Source:
-    """The file's bytes from the front."""
-
     def __init__(self, stream: BinaryIO, size: int) -> None:
         self._stream, self._left, self._begin = stream, min(size, HEADER_BYTES), min(size, HEADER_BYTES)
 
@@ -143,7 +140,7 @@ class _Source:
         return self.take(self.number("Q"))
 
     def value(self, kind: int) -> Value:
-        """A value of ``kind``; of an array its whole numbers, if they may be one a layer."""
+        """A value of ``kind``; of an array only integers, up to one a layer."""
         if kind == STRING:
             return self.text()
         if kind in NUMBERS:
@@ -163,7 +160,7 @@ class _Source:
 
 
 def read_gguf(stream: BinaryIO, size: int) -> Header:
-    """The header of the file of ``size`` bytes open as ``stream``; raise ``InputError`` if it cannot be a model."""
+    """The header of a GGUF of ``size`` bytes; raise ``InputError`` if it cannot be a model."""
     source = _Source(stream, size)
     if not size or source.take(min(4, size)) != b"GGUF":
         raise InputError("model.no_gguf" if size else "model.file_empty")
@@ -194,7 +191,7 @@ def read_gguf(stream: BinaryIO, size: int) -> Header:
 
 
 def _end_of_tensor(source: _Source, alignment: int) -> int:
-    """Where the next tensor ends, from the beginning of the data."""
+    """The end of the next tensor, relative to the beginning of the data."""
     source.text()
     if (dimensions := source.number("I")) > MOST_DIMENSIONS:
         raise _damaged()
@@ -212,7 +209,7 @@ SIZES = ("block_count", "context_length", "embedding_length", "attention.head_co
 
 
 def _sizes(values: dict[bytes, Value], key: bytes) -> tuple[int, ...]:
-    """A size, or one a layer."""
+    """A size, or one size a layer."""
     value = values.get(key, ())
     numbers = (value,) if isinstance(value, int) else value if isinstance(value, tuple) else (-1,)
     if not all(0 <= number <= MOST for number in numbers):
@@ -221,9 +218,9 @@ def _sizes(values: dict[bytes, Value], key: bytes) -> tuple[int, ...]:
 
 
 def _kv_numbers(sizes: dict[str, tuple[int, ...]]) -> int:
-    """Key and value numbers of one token over all layers; 0 where a size is missing.
+    """Key and value numbers of one token over all layers; 0 if a size is missing.
 
-    An upper bound: layers that look back over a window only, or keep a compressed state, keep less.
+    An upper bound: layers with a sliding window or a compressed state need less.
     """
     layers, _, width, heads, kept, key, value = sizes.values()
     usual = max(width, default=0) // max(heads) if any(heads) else 0

@@ -1,21 +1,22 @@
-"""The registry of models: nothing that is not in it, or that has changed since, is ever loaded.
+"""The registry of models: only files that are registered and unchanged are ever loaded.
 
 ::
 
     <folder>/registry.json     what was added (``registration.py``)
     <folder>/qwen3-8b/...      the files of a model, readable by their owner only
-    <folder>/.adding-qwen3-8b  a copy under way; what an interruption left is removed by the next change
-    <folder>/registry.lock     held by the one process that changes something
+    <folder>/.adding-qwen3-8b  a copy in progress; the next change removes what an interruption left
+    <folder>/registry.lock     held by the process that changes something
 
-Rules: ``add`` looks into a file's header in a child process, copies it and hashes the copy, checks a hash that the
-manifest knows, and records it last, so that a model is there whole or not at all. A folder that already lies under
-``<folder>`` by its own name is hashed where it is; so is a copy that a call was cut off before it recorded. A copy is
-hashed as it is written, under a name that nothing loads, synced, and renamed; the hash of a file that changed meanwhile
-is no hash. ``opened`` gives the paths of a model only if every file has the size, dates (ctime included) and CRC-32 of
-its last full hash, so that a bit which has flipped on the disk beneath is seen, and no file was put beside them; where
-only the dates differ it hashes anew.
+``add`` inspects the file's header in a child process, copies the file, checks the hash if the manifest has one, and
+records the model last, so that it is there completely or not at all. A copy is hashed while it is written, under a
+temporary name, synced, and renamed. A folder that already lies under ``<folder>`` is hashed in place, and so is a
+complete copy that an interrupted call did not record. A file that changes while it is hashed is refused.
 
-Not covered: between the look and the loading a file could be replaced by somebody who may write here as this user.
+``opened`` returns the paths of a model only if every file has the size, timestamps (including ctime) and CRC-32 of its
+last full hash and the folder has no other files; the CRC finds flipped bits on the disk. If only timestamps differ, it
+hashes again.
+
+Not covered: between the check and the loading, a process of the same user could replace a file.
 """
 
 from __future__ import annotations
@@ -69,12 +70,12 @@ Started = Callable[[int], None]  # told how many bytes there are to read
 
 
 def silent(done: float, doing: str) -> None:
-    """A ``Progress`` that tells nobody."""
+    """A ``Progress`` that reports nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A model that may be loaded: its entry and the absolute paths of its files."""
+    """A model that may be loaded, with the absolute paths of its files."""
 
     model: Model
     folder: Path
@@ -95,7 +96,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A model that there is a manifest of, that is registered, or both."""
+    """A model that has a manifest, is registered, or both."""
 
     name: str
     role: str
@@ -107,21 +108,20 @@ class Registry:
     """The models under one folder."""
 
     def __init__(self, folder: Path, manifests: Path = FOLDER) -> None:
-        """``folder`` holds the models, ``manifests`` the manifests; nothing is made before something is added."""
         self.folder, self._manifests = folder, manifests
 
     def self_test(self, chat: str) -> tested.Result | None:
-        """What the self-test of the chat model called ``chat`` came to, None if it has not been through it."""
+        """The self-test result of the chat model ``chat``, or None."""
         return tested.of_chat(self.folder, chat)
 
     @cached_property
     def manifests(self) -> dict[str, ModelManifest]:
-        """All manifests by name: those that ship, and the site's own beside its models."""
+        """All manifests by name: those shipped, and the site's own in the model folder."""
         return load_all(self._manifests, self.folder)
 
     @property
     def registrations(self) -> Registrations:
-        """What is registered now; raise ``ModelError`` if ``registry.json`` is damaged."""
+        """The current registrations; raise ``ModelError`` if ``registry.json`` is damaged."""
         return registration.read(self.folder)
 
     def model(self, name: str) -> Model:
@@ -132,7 +132,7 @@ class Registry:
         return known[name]
 
     def candidates(self) -> list[Candidate]:
-        """Every model that is listed or registered, with what it takes; by role, then by size."""
+        """Every listed or registered model, by role, then by size."""
         known: Mapping[str, Model | ModelManifest] = {**self.manifests, **self.registrations.models}
         rows = [Candidate(name, model.role, isinstance(model, Model), model.footprint) for name, model in known.items()]
         return sorted(rows, key=lambda candidate: (ROLES.index(candidate.role), candidate.footprint.weights))
@@ -145,9 +145,9 @@ class Registry:
     # --- loading -----------------------------------------------------------------------------------------------------
 
     def opened(self, name: str, progress: Progress = silent) -> Opened:
-        """The files of the registered model ``name``, after a look at each.
+        """Verify and return the files of model ``name``.
 
-        Raise ``ModelError`` for one that is missing or has changed, ``UnknownName`` if it is not registered.
+        Raise ``ModelError`` if one is missing or has changed, ``UnknownName`` if the model is not registered.
         """
         model, folder = self.model(name), self.folder / name
         if stranger := self._stranger(model):
@@ -158,7 +158,7 @@ class Registry:
         return Opened(model, folder)
 
     def _looked_at(self, model: Model, file: StoredFile, progress: Progress) -> StoredFile:
-        """``file`` with today's stamp; hashed only if dates or sum differ from those of its last hash."""
+        """``file`` with its current stamp; hashes it only if stamp or CRC differ from the last hash."""
         path = self.folder / model.name / file.name
         problem = self._changed_size(path, file)
         if problem:
@@ -171,7 +171,7 @@ class Registry:
         return current
 
     def _restamp(self, model: Model) -> None:
-        """Note the stamps of files that were hashed again, unless somebody is changing the registry or may not."""
+        """Record new stamps, unless the registry is being changed or cannot be written."""
         try:
             with self._changing() as before:
                 if model.name in before.models:
@@ -180,9 +180,9 @@ class Registry:
             return
 
     def problems(self, name: str, full: bool, progress: Progress = silent) -> list[Message]:
-        """What is wrong with the files of model ``name``: missing, of another size or hash.
+        """Problems with the files of model ``name``: missing, unregistered, or of another size or hash.
 
-        Hashes all of them if ``full``, else those whose dates differ, as a load would.
+        Hashes all files if ``full``, else only those whose stamp differs.
         """
         model = self.model(name)
         stranger = self._stranger(model)
@@ -197,7 +197,7 @@ class Registry:
         return wrong
 
     def _stranger(self, model: Model) -> str:
-        """A file in the model's folder that is not registered: a library that loads the folder could take it."""
+        """An unregistered file in the model's folder, or "": a library that loads the folder could read it."""
         folder, known = self.folder / model.name, {file.name for file in model.files}
         there = (path.relative_to(folder).as_posix() for path in walk(folder))
         return next((name for name in there if name not in known), "")
@@ -222,10 +222,10 @@ class Registry:
         progress: Progress = silent,
         started: Started | None = None,
     ) -> Model:
-        """Register the file or folder ``source``; return the model.
+        """Register the file or folder ``source`` and return the model.
 
-        Raise ``InputError`` if a file is refused, ``UsageError`` for a name that is taken or a role that is missing,
-        ``Busy`` while another process changes the registry, ``OSError`` (ENOSPC) if there is no room for the copy.
+        Raise ``InputError`` if a file is refused, ``UsageError`` if the name is taken or the role is missing, ``Busy``
+        while another process changes the registry, ``OSError`` (ENOSPC) if there is no room for the copy.
         """
         stays = source.is_dir() and source.resolve().parent == self.folder.resolve()
         choice = choose(source, self.manifests, name, role, stays)
@@ -242,14 +242,14 @@ class Registry:
         return model
 
     def _free(self, name: str, before: Registrations, inside: bool) -> None:
-        """Raise ``UsageError`` if there is something of this name already."""
+        """Raise ``UsageError`` if the name or the folder exists already."""
         if name in before.models:
             raise UsageError("model.registered", name=name)
         if not inside and (self.folder / name).exists():
             raise UsageError("model.folder_there", folder=str(self.folder / name))
 
     def _left(self, choice: Choice) -> tuple[StoredFile, ...]:
-        """The copy of ``choice`` that a call made and was cut off before it recorded it; () if there is none."""
+        """The complete copy of ``choice`` that an interrupted call left unrecorded, or ()."""
         folder = self.folder / choice.name
         paths = {str(path.relative_to(folder)): path for path in folder.rglob("*") if not path.is_dir()}
         if paths.keys() != choice.files.keys() or any(path.is_symlink() for path in paths.values()):
@@ -265,7 +265,7 @@ class Registry:
         return files
 
     def _copied(self, choice: Choice, progress: Progress) -> tuple[StoredFile, ...]:
-        """Copy the files beside their place and move them there together; nothing is left of a copy that fails."""
+        """Copy the files to a temporary folder and rename it; a copy that fails leaves nothing."""
         needed = sum(path.stat().st_size for path in choice.files.values()) + SPARE_BYTES
         if shutil.disk_usage(self.folder).free < needed:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -285,7 +285,7 @@ class Registry:
         return tuple(files)
 
     def remove(self, name: str) -> Model:
-        """Forget the model ``name`` and delete its files; for the roles that it served nothing is chosen then."""
+        """Delete model ``name`` and its files; the roles that it served then have no choice."""
         with self._changing() as before:
             model = self.model(name)
             registration.write(self.folder, before.without(name))
@@ -296,7 +296,7 @@ class Registry:
         return model
 
     def use(self, role: str, name: str, progress: Progress = silent) -> Model:
-        """Let the model ``name`` serve ``role``; raise ``UsageError`` if it cannot, ``ModelError`` if it changed."""
+        """Let model ``name`` serve ``role``; raise ``UsageError`` if it cannot, ``ModelError`` if it has changed."""
         if role not in ROLES:
             raise UsageError("model.no_role", roles=tuple(ROLES))
         self.fitting(role, name)
@@ -305,7 +305,7 @@ class Registry:
         return model
 
     def fitting(self, role: str, name: str) -> Model:
-        """The registered model ``name``, if ``role`` can be served by it; raise ``UsageError`` if not."""
+        """The registered model ``name`` if it can serve ``role``; raise ``UsageError`` if not."""
         model = self.model(name)
         if model.role not in SERVED_BY.get(role, (role,)):
             code = "model.for_entailment" if role == "entailment" else "model.for_other_role"
@@ -313,7 +313,7 @@ class Registry:
         return model
 
     def assign(self, role: str, name: str) -> None:
-        """Note that ``name``, not looked at here, serves ``role``; for ``DEFAULT``, that nothing was chosen."""
+        """Record that ``name``, which is not checked here, serves ``role``; ``DEFAULT`` removes the choice."""
         with self._changing() as before:
             roles = {other: served for other, served in before.roles.items() if other != role}
             registration.write(self.folder, replace(before, roles=roles if name == DEFAULT else {**roles, role: name}))
@@ -343,7 +343,7 @@ def _described(choice: Choice, files: tuple[StoredFile, ...], by: str, template:
 
 
 def _fingerprint(files: tuple[StoredFile, ...], manifest: ModelManifest | None) -> str:
-    """Of the files that decide on the output (weights, tokenizer, settings) and the prefixes; not of papers beside."""
+    """A hash of the prefixes and of the files that determine the output: weights, tokenizer, settings."""
     specs = manifest.files if manifest else (FileSpec("*"),)
     weighty = [file for file in files if file.name.endswith(WEIGHTY) and any(spec.matches(file.name) for spec in specs)]
     prefixes = [manifest.query_prefix, manifest.passage_prefix] if manifest else []
@@ -359,7 +359,7 @@ def _fingerprint(files: tuple[StoredFile, ...], manifest: ModelManifest | None) 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What will be registered: the files by their name in the model's folder, and under which name and role."""
+    """A model to register: its name, its role, and its files by their name in the model's folder."""
 
     name: str
     role: str
@@ -368,9 +368,11 @@ class Choice:
 
 
 def choose(source: Path, manifests: Mapping[str, ModelManifest], name: str, role: str, stays: bool) -> Choice:
-    """Decide what ``source`` is; ``name`` and ``role`` as asked for, or "". All files of a folder that ``stays`` count.
+    """Identify the model in ``source``; ``name`` and ``role`` as requested, or "".
 
-    Raise ``InputError`` for files that cannot be taken, ``UsageError`` where a name or a role is missing or wrong.
+    Of a model with a manifest only the listed files are taken, but all files of a folder that ``stays``, since a
+    library might load any of them. Raise ``InputError`` for files that cannot be registered, ``UsageError`` if a name
+    or role is missing or wrong.
     """
     files = _files_of(source)
     manifest = manifests.get(name) if name else _recognised(source, manifests)
@@ -390,10 +392,9 @@ def choose(source: Path, manifests: Mapping[str, ModelManifest], name: str, role
 
 
 def inspected(choice: Choice) -> Header | None:
-    """What the files' headers say: that of the largest file that describes the model.
+    """The header of the largest file that describes the model, or None.
 
-    Raise ``InputError`` for a damaged file, for another architecture than the manifest's, and for a chat model without
-    a GGUF.
+    Raise ``InputError`` for a damaged file, an architecture other than the manifest's, or a chat model without a GGUF.
     """
     paths = [path for path in choice.files.values() if path.suffix.lower() in READERS]
     headers = {path: inspect(path) for path in paths}
@@ -408,10 +409,10 @@ def inspected(choice: Choice) -> Header | None:
 
 
 def template_of(choice: Choice, template: str) -> str:
-    """The chat template: ``template``, else the manifest's; "" of a model that does not chat.
+    """The chat template: ``template``, else the manifest's; "" for a model that does not chat.
 
-    A GGUF that judges entailment is asked as one that chats. Raise ``BadSettings`` for one that there is not,
-    ``UsageError`` for a chat model without one.
+    A GGUF that judges entailment needs one too. Raise ``BadSettings`` for an unknown template, ``UsageError`` for a
+    missing one.
     """
     judges = choice.role == "entailment" and any(name.lower().endswith(".gguf") for name in choice.files)
     if choice.role not in WRITERS and not judges:
@@ -424,7 +425,7 @@ def template_of(choice: Choice, template: str) -> str:
 
 
 def check_hash(file: StoredFile, manifest: ModelManifest | None) -> None:
-    """Raise ``InputError`` if the manifest knows the size or the hash of ``file`` and it has another."""
+    """Raise ``InputError`` if the size or hash of ``file`` differs from the manifest's."""
     for spec in manifest.files if manifest else ():
         if not spec.matches(file.name):
             continue
@@ -435,7 +436,7 @@ def check_hash(file: StoredFile, manifest: ModelManifest | None) -> None:
 
 
 def _recognised(source: Path, manifests: Mapping[str, ModelManifest]) -> ModelManifest | None:
-    """The manifest that names this file, or a folder called as its model."""
+    """The manifest that lists this file, or whose name is the folder's."""
     if source.is_dir():
         return manifests.get(_plain(source.resolve().name))
     alone = (manifest for manifest in manifests.values() if len(manifest.files) == 1)
@@ -447,7 +448,7 @@ def _plain(name: str) -> str:
 
 
 def _named(files: Mapping[str, Path], manifest: ModelManifest, source: Path) -> dict[str, Path]:
-    """Those of ``files`` that the manifest names; a single file given by name may be called otherwise."""
+    """The files that the manifest lists; a single file may have any name."""
     if source.is_file() and len(manifest.files) == 1:
         return dict(files)
     missing = [file.name for file in manifest.files if not file.optional and not any(map(file.matches, files))]
@@ -457,7 +458,7 @@ def _named(files: Mapping[str, Path], manifest: ModelManifest, source: Path) -> 
 
 
 def _files_of(source: Path) -> dict[str, Path]:
-    """The files of ``source``, a file or a folder, by their path within it."""
+    """The files of ``source``, a file or a folder, by relative path."""
     paths = [source] if not source.is_dir() else list(walk(source))
     root = source if source.is_dir() else source.parent
     files = {path.relative_to(root).as_posix(): path for path in paths}
@@ -469,7 +470,7 @@ def _files_of(source: Path) -> dict[str, Path]:
 
 
 def walk(root: Path) -> Iterator[Path]:
-    """Every file below ``root`` but hidden ones, in order; links to folders are not followed."""
+    """Every file below ``root`` except hidden ones, in order; links to folders are not followed."""
     count = 0
     for folder, folders, names in os.walk(root):
         folders[:] = sorted(_shown(folders))
@@ -485,7 +486,7 @@ def _shown(names: Iterable[str]) -> list[str]:
 
 
 def _admit(name: str, path: Path) -> None:
-    """Refuse what is no regular file with something in it."""
+    """Raise ``InputError`` unless ``path`` is a regular file with a printable name and weights are not empty."""
     if not name.isprintable() or len(name) > MOST_NAME:
         raise InputError("model.file_name")
     try:
@@ -502,14 +503,14 @@ def _admit(name: str, path: Path) -> None:
 
 
 def hashed(path: Path, name: str, progress: Progress = silent) -> StoredFile:
-    """``path`` with its hash, to be called ``name``; raise ``InputError`` if it changes meanwhile."""
+    """Hash ``path`` as the stored file ``name``; raise ``InputError`` if it changes meanwhile."""
     stamp = Stamp.of(path)
     sha256, crc = _read_once(path, stamp, progress)
     return StoredFile(name, sha256, stamp, crc)
 
 
 def copied(source: Path, target: Path, name: str, progress: Progress = silent) -> StoredFile:
-    """Copy ``source`` to ``target`` (readable by its owner only, not to be written to); return the copy as hashed."""
+    """Copy ``source`` to ``target`` (mode 0400) and hash it; raise ``InputError`` if it changes meanwhile."""
     before = Stamp.of(source)
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     part = target.with_name(f"{target.name}.part")
@@ -523,7 +524,7 @@ def copied(source: Path, target: Path, name: str, progress: Progress = silent) -
 
 
 def _read_once(path: Path, stamp: Stamp, progress: Progress, write: Callable[[bytes], object] = len) -> tuple[str, int]:
-    """SHA-256 and CRC-32 of ``path``, whose pieces go to ``write``; raise ``InputError`` if it changes meanwhile."""
+    """SHA-256 and CRC-32 of ``path``, passing each piece to ``write``; raise ``InputError`` if it changes meanwhile."""
     sha256, crc = hashlib.sha256(), 0
     for piece in _pieces(path, stamp.bytes, progress):
         sha256.update(piece)
@@ -535,7 +536,6 @@ def _read_once(path: Path, stamp: Stamp, progress: Progress, write: Callable[[by
 
 
 def _crc(path: Path) -> int:
-    """The CRC-32 of a file as it is now."""
     crc = 0
     for piece in _pieces(path, path.stat().st_size, silent):
         crc = zlib.crc32(piece, crc)
@@ -543,7 +543,6 @@ def _crc(path: Path) -> int:
 
 
 def _pieces(path: Path, size: int, progress: Progress) -> Iterator[bytes]:
-    """The first ``size`` bytes of ``path``."""
     with path.open("rb") as stream:
         while size > 0 and (piece := stream.read(min(PIECE, size))):
             size -= len(piece)
