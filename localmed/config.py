@@ -1,7 +1,7 @@
 """Settings: one TOML file read into frozen values, the paths under the data folder, and every bound with its unit.
 
 The file is ``$LOCALMED_CONFIG``, else ``localmed.toml`` in the data folder, else the defaults below. The data folder is
-``--data``, else ``$LOCALMED_DATA``, else ``~/.local/share/localmed``. An unknown or misspelt key is an error.
+``--data``, else ``$LOCALMED_DATA``, else ``~/.local/share/localmed``. An unknown key is an error.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _Level = TypeVar("_Level", bound="DataclassInstance")
 
 @dataclass(frozen=True, slots=True)
 class ReadBounds:
-    """What one file may cost while it is parsed in a child process."""
+    """Bounds for parsing one file in a child process."""
 
     file_bytes: int = 512 * 2**20  # a textbook scan is ~200 MiB; above this it is not a document
     file_seconds: float = 300.0  # wall clock; a hostile file may never end
@@ -52,7 +52,7 @@ class ReadBounds:
 
 @dataclass(frozen=True, slots=True)
 class IngestSettings:
-    """How far an import reads ahead of what it encodes and writes."""
+    """How far an import reads ahead of encoding and writing."""
 
     children: int = 0  # processes that parse; 0: one a core and 3 GiB of free memory, at most 4
     ahead_files: int = 256  # read before their turn, so that a slow file holds up few others
@@ -62,7 +62,7 @@ class IngestSettings:
 
 @dataclass(frozen=True, slots=True)
 class ReaderSettings:
-    """Who reads here (``library/access.py``)."""
+    """Readers of this installation (``library/access.py``)."""
 
     groups: tuple[str, ...] = ()  # whose collections may be read; (): all for whoever may write to the data folder
     language: str = ""  # that commands speak: "en" or "zh"; "": the locale's (an answer has its question's)
@@ -70,14 +70,14 @@ class ReaderSettings:
 
 @dataclass(frozen=True, slots=True)
 class ChunkSettings:
-    """How documents are cut."""
+    """How documents are cut into passages."""
 
     characters: int = 1000  # a passage; the encoder reads 512 word pieces, some 2,000 characters of English
 
 
 @dataclass(frozen=True, slots=True)
 class SearchSettings:
-    """Hybrid search. The values marked "tuned" are chosen on questions that no reported figure uses."""
+    """Hybrid search. Values marked "tuned" were chosen on questions that no reported figure uses."""
 
     candidates: int = 50  # taken from each index before fusion
     rrf_k: int = 60  # Cormack et al. 2009; the literature's value
@@ -113,7 +113,7 @@ class TierSettings:
 
 @dataclass(frozen=True, slots=True)
 class AskSettings:
-    """How a question is asked."""
+    """Defaults of a question."""
 
     preset: str = ""  # the collections of a question that names none; "": all of them
     passages: int = 8  # read by the workflows that search for passages: explain, plan, links
@@ -121,7 +121,7 @@ class AskSettings:
 
 @dataclass(frozen=True, slots=True)
 class WorkflowSettings:
-    """What a site allows and says."""
+    """What a site permits, and its safety messages."""
 
     off: tuple[str, ...] = ()  # workflows that nobody may use here: ask, plan, ebm, explain, departments, verify
     own_knowledge: bool = False  # a model's answer without a source, labelled unverified, where nothing was found
@@ -136,14 +136,14 @@ class WorkflowSettings:
 
 @dataclass(frozen=True, slots=True)
 class VerificationSettings:
-    """What is done before anyone reads an answer."""
+    """Checks of an answer before anyone reads it."""
 
     jury: tuple[str, ...] = ("badge",)  # the roles that judge the badge, by majority: badge, badge_strict
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """Where the models lie. Which of them serve is chosen by ``localmed models use``, else by the profile."""
+    """The model folder. ``localmed models use``, else the profile, chooses which models serve."""
 
     folder: str = ""  # with the registry and a folder for each model; "": <data>/models
 
@@ -175,7 +175,7 @@ SERVED_BY: Mapping[str, Literal["chat", "rules", "off"]] = {"starter": "rules", 
 
 @dataclass(frozen=True, slots=True)
 class ChatSettings:
-    """The chat model: a GGUF file in a child process of its own, or a server inside the hospital."""
+    """The chat model: a GGUF file in its own child process, or a server inside the hospital."""
 
     context: int = 8192  # tokens of prompt and reply together; the memory for them is taken when the model loads
     micro_batch: int = 256  # prompt tokens between two looks at a cancellation; fewer read more slowly
@@ -228,7 +228,7 @@ class LibrarySettings:
 
 @dataclass(frozen=True, slots=True)
 class LdapSettings:
-    """The hospital's directory, which checks passwords (``[web.ldap]``). Nothing is dialled without ``server``."""
+    """The hospital's directory, which checks passwords (``[web.ldap]``). Without ``server`` nothing is dialled."""
 
     server: str = ""  # "ldaps://directory.hospital.example", or "ldap://..." with StartTLS
     ca: str = ""  # file (PEM) of whoever signed its certificate; "": those that this machine trusts
@@ -247,7 +247,7 @@ class LdapSettings:
 
 @dataclass(frozen=True, slots=True)
 class OidcSettings:
-    """The hospital's single sign-on, OpenID Connect (``[web.oidc]``). Nothing is dialled without ``issuer``."""
+    """The hospital's single sign-on, OpenID Connect (``[web.oidc]``). Without ``issuer`` nothing is dialled."""
 
     issuer: str = ""  # "https://login.hospital.example/realms/hospital": the only server that is called
     ca: str = ""  # file (PEM) of whoever signed its certificate; "": those that this machine trusts
@@ -265,7 +265,7 @@ class OidcSettings:
 
 @dataclass(frozen=True, slots=True)
 class WebSettings:
-    """How long a login and a kept answer last, and what one visitor may cost."""
+    """How long sign-ins and answers are kept, and limits for one visitor."""
 
     names: tuple[str, ...] = ()  # host names by which browsers may call the server, beside localhost and --host
     idle_minutes: float = 15.0  # without a page: signed out; NIST SP 800-63B asks for 30 at most, a shared PC for less
@@ -304,7 +304,7 @@ class RefreshSettings:
 
 @dataclass(frozen=True, slots=True)
 class BackupSettings:
-    """``[backup]``: where ``localmed backup`` writes, and how many backups stay there."""
+    """``[backup]``: where ``localmed backup`` writes, and how many backups it keeps."""
 
     folder: str = ""  # on another disk; "": refresh makes none
     keep: int = 14  # backups; what only older ones hold is removed
@@ -312,7 +312,7 @@ class BackupSettings:
 
 @dataclass(frozen=True, slots=True)
 class AlertSettings:
-    """``[alerts]``: who is told of a failed refresh, a full disk or a lost GPU, beside the banner."""
+    """``[alerts]``: who is told about a failed refresh, a full disk or a lost GPU, besides the banner."""
 
     syslog: bool = True  # the machine's own, through /dev/log
     mail_host: str = ""  # a relay by its address: loopback or a private one; "": no mail
@@ -324,7 +324,7 @@ class AlertSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything a site can set."""
+    """All settings of a site."""
 
     data: Path
     profile: str = "starter"
@@ -387,14 +387,15 @@ def built_in(role: str, name: str) -> bool:
 
 
 def model_folder(settings: Settings) -> Path:
-    """Where the models and their registry lie."""
+    """The folder of the models and their registry."""
     return settings.data / Path(settings.models.folder or "models").expanduser()
 
 
 def chosen_models(settings: Settings, uses: Mapping[str, str], registered: Collection[str]) -> dict[str, str]:
-    """What serves each role: ``uses`` (``localmed models use``), else the profile; one of ``BUILT_IN`` or a model.
+    """The model for each role: ``uses`` (``localmed models use``), else the profile; one of ``BUILT_IN`` or a
+    registered one.
 
-    A profile's judge of entailment that is not ``registered`` gives way to none, what is ``RETIRED`` to its successor.
+    An entailment judge of the profile that is not ``registered`` becomes none; a ``RETIRED`` model its successor.
     """
     profile_known(settings)
     chosen = dict.fromkeys(BUILT_IN, NONE) | dict(PROFILES[settings.profile])
@@ -404,19 +405,19 @@ def chosen_models(settings: Settings, uses: Mapping[str, str], registered: Colle
 
 
 def profile_known(settings: Settings) -> None:
-    """Raise ``BadSettings`` if the settings' profile is none of ``PROFILES``."""
+    """Raise ``BadSettings`` if the profile is unknown."""
     if settings.profile not in PROFILES:
         raise BadSettings("settings.no_profile", profile=settings.profile, known=tuple(PROFILES))
 
 
 def data_folder(folder: str | os.PathLike[str] | None = None) -> Path:
-    """The data folder: ``folder``, else ``$LOCALMED_DATA``, else ``~/.local/share/localmed``; absolute."""
+    """The absolute data folder: ``folder``, else ``$LOCALMED_DATA``, else ``~/.local/share/localmed``."""
     chosen = folder or os.environ.get("LOCALMED_DATA") or Path.home() / ".local" / "share" / "localmed"
     return Path(chosen).expanduser().absolute()
 
 
 def file_of(folder: Path, own: bool = True) -> Path:
-    """The file of settings for the data folder ``folder``; without ``own`` whatever ``$LOCALMED_CONFIG`` names."""
+    """The settings file of the data folder ``folder``; without ``own`` ``$LOCALMED_CONFIG`` is ignored."""
     named = os.environ.get("LOCALMED_CONFIG", "") if own else ""
     if named and not Path(named).exists():
         raise BadSettings("settings.no_file", file=named)
@@ -424,7 +425,7 @@ def file_of(folder: Path, own: bool = True) -> Path:
 
 
 def load(data: str | os.PathLike[str] | None = None, own: bool = True, file: Path | None = None) -> Settings:
-    """The settings in ``file``, else ``file_of`` the folder ``data``; raise ``BadSettings`` for what is not known."""
+    """The settings in ``file``, else of the data folder ``data``; raise ``BadSettings`` for anything invalid."""
     folder = data_folder(data)
     file = file or file_of(folder, own)
     if not file.exists():
@@ -446,7 +447,7 @@ def load(data: str | os.PathLike[str] | None = None, own: bool = True, file: Pat
 
 
 def gone(settings: Settings) -> tuple[str, ...]:
-    """The names in the settings' file that have no effect any more."""
+    """The names in the settings file that no longer have an effect."""
     file = file_of(settings.data)
     values = tomllib.loads(contents(file).decode()) if file.exists() else {}
     inner = {f"{name}.{key}" for name, value in values.items() if isinstance(value, dict) for key in value}
@@ -454,7 +455,7 @@ def gone(settings: Settings) -> tuple[str, ...]:
 
 
 def _filled(settings: _Level, values: dict[str, Any], file: str, prefix: str) -> _Level:
-    """``settings`` with ``values`` put in, level by level."""
+    """``settings`` changed by ``values``, table by table."""
     known = {item.name: getattr(settings, item.name) for item in dataclasses.fields(settings)}
     changes: dict[str, Any] = {}
     for name, value in values.items():
@@ -487,7 +488,7 @@ def _filled(settings: _Level, values: dict[str, Any], file: str, prefix: str) ->
 
 
 def _unknown(prefix: str, name: str, known: Sequence[str], file: str) -> BadSettings:
-    """An error that names the nearest settings of the same table, else the table of settings that is so called."""
+    """The error for an unknown setting, naming similar settings of its table or tables that have it."""
     path = f"{prefix}{name}"
     if path in MOVED:
         return BadSettings("settings.moved", file=file, name=path, role=MOVED[path])
@@ -500,7 +501,7 @@ def _unknown(prefix: str, name: str, known: Sequence[str], file: str) -> BadSett
 
 
 def _names_in(table: str) -> set[str]:
-    """The names of the settings in ``table``; none where it is a setting itself."""
+    """The names of the settings in ``table``; none if it is a setting itself."""
     value = getattr(Settings(Path()), table)
     return {it.name for it in dataclasses.fields(value)} if dataclasses.is_dataclass(value) else set()
 
@@ -516,7 +517,7 @@ def _tiers(value: Any, path: str, file: str) -> tuple[tuple[str, ...], ...]:
 
 
 def within(value: Any, path: str, file: str, kind: type = int) -> Any:
-    """``value``; raise ``BadSettings`` for a number that cannot work (negative, not a number, above its most)."""
+    """``value``; raise ``BadSettings`` for a number outside its range (``LEAST``, ``MOST``)."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         least, most = LEAST.get(path, LEAST_OTHERWISE[kind]), MOST.get(path, MOST_OTHERWISE)
         if not least <= value <= most:  # also for nan
@@ -525,14 +526,14 @@ def within(value: Any, path: str, file: str, kind: type = int) -> Any:
 
 
 def names(value: Any, path: str, file: str, least: int = 0) -> tuple[str, ...]:
-    """``value``, a list of at least ``least`` names; raise ``BadSettings`` for anything else."""
+    """``value`` as a tuple; raise ``BadSettings`` unless it is a list of at least ``least`` names."""
     if isinstance(value, list) and len(value) >= least and all(isinstance(name, str) and name for name in value):
         return tuple(value)
     raise BadSettings("settings.names", file=file, path=path)
 
 
 def text(value: Any, path: str, file: str) -> str:
-    """``value``, a text that is not empty; raise ``BadSettings`` for anything else."""
+    """``value``; raise ``BadSettings`` unless it is a text that is not empty."""
     if isinstance(value, str) and value:
         return value
     raise BadSettings("settings.text", file=file, path=path)
