@@ -155,7 +155,7 @@ class _Source:
             if count <= MOST_LAYERS and NUMBERS[inner] not in "fd":
                 return struct.unpack(f"<{count}{NUMBERS[inner]}", data)
         else:  # no kind that there is, or an array of arrays
-            raise _damaged()
+            raise _damaged_error()
         return None
 
 
@@ -172,11 +172,11 @@ def read_gguf(stream: BinaryIO, size: int) -> Header:
     for _ in range(entries):
         key = source.text()
         if key in values:
-            raise _damaged()
+            raise _damaged_error()
         values[key] = source.value(source.number("I"))
     alignment = values.get(b"general.alignment", 32)
     if not isinstance(alignment, int) or not 8 <= alignment <= 2**16 or alignment & (alignment - 1):
-        raise _damaged()
+        raise _damaged_error()
     end = max((_end_of_tensor(source, alignment) for _ in range(tensors)), default=0)
     missing = -(-source.position // alignment) * alignment + end - size
     if not tensors or missing > 0:
@@ -194,12 +194,12 @@ def _end_of_tensor(source: _Source, alignment: int) -> int:
     """The end of the next tensor, relative to the beginning of the data."""
     source.text()
     if (dimensions := source.number("I")) > MOST_DIMENSIONS:
-        raise _damaged()
+        raise _damaged_error()
     sizes = [source.number("Q") for _ in range(dimensions)]
     block, block_bytes = BLOCKS.get(source.number("I"), UNKNOWN_TYPE)
     offset = source.number("Q")
     if offset % alignment or not all(sizes) or (sizes and sizes[0] % block):
-        raise _damaged()
+        raise _damaged_error()
     end: int = offset + prod(sizes) // block * block_bytes
     return end
 
@@ -213,7 +213,7 @@ def _sizes(values: dict[bytes, Value], key: bytes) -> tuple[int, ...]:
     value = values.get(key, ())
     numbers = (value,) if isinstance(value, int) else value if isinstance(value, tuple) else (-1,)
     if not all(0 <= number <= MOST for number in numbers):
-        raise _damaged()
+        raise _damaged_error()
     return numbers
 
 
@@ -238,14 +238,14 @@ def read_safetensors(stream: BinaryIO, size: int) -> Header:
         entries = json.loads(source.text())
         ends = [int(entry["data_offsets"][1]) for name, entry in entries.items() if name != "__metadata__"]
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
-        raise _damaged() from None
+        raise _damaged_error() from None
     if not ends or max(ends) != size - source.position:
         missing = max(ends, default=0) - size + source.position
-        raise InputError("model.ends_early", count=missing) if missing > 0 else _damaged()
+        raise InputError("model.ends_early", count=missing) if missing > 0 else _damaged_error()
     return Header("safetensors")
 
 
-def _damaged() -> InputError:
+def _damaged_error() -> InputError:
     return InputError("model.header_damaged")
 
 

@@ -138,35 +138,32 @@ def load(path: Path) -> ModelManifest:
     specs, shape = values.pop("files", []), values.pop("shape", {})
     if not isinstance(specs, list) or not specs:
         raise BadSettings("manifest.no_files", path=str(path))
-    manifest: ModelManifest = _filled(ModelManifest, path, values)
+    manifest: ModelManifest = _make(ModelManifest, path, values)
     if manifest.role not in ROLES or not NAME.fullmatch(manifest.name):
         raise BadSettings("manifest.name_or_role", path=str(path), roles=tuple(ROLES))
     libraries = LIBRARIES.get(manifest.role, ("",))
     if manifest.library not in libraries:
         raise BadSettings("manifest.library", path=str(path), libraries=tuple(filter(None, libraries)))
-    files = tuple(_filled(FileSpec, path, spec) for spec in specs)
-    return replace(manifest, files=files, shape=_filled(Shape, path, shape))
+    files = tuple(_make(FileSpec, path, spec) for spec in specs)
+    return replace(manifest, files=files, shape=_make(Shape, path, shape))
 
 
-def _filled(kind: Any, path: Path, values: Any) -> Any:
+def _make(kind: Any, path: Path, values: Any) -> Any:
     """Make a ``kind`` from ``values``; each must have the field's type."""
     if not isinstance(values, dict):
         raise BadSettings("manifest.table", path=str(path), name=kind.__name__)
     known = {item.name: item for item in fields(kind)}
     for name, value in values.items():
-        if name not in known or not _fits(value, str(known[name].type)):
+        if name not in known or not _has_type(value, str(known[name].type)):
             raise BadSettings("manifest.unknown", path=str(path), name=name)
-    missing = [name for name, item in known.items() if _needed(item) and name not in values]
+    needed = (item for item in known.values() if item.default is MISSING and item.default_factory is MISSING)
+    missing = [item.name for item in needed if item.name not in values]
     if missing:
         raise BadSettings("manifest.missing", path=str(path), name=missing[0])
     return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
 
 
-def _needed(item: Any) -> bool:
-    return item.default is MISSING and item.default_factory is MISSING
-
-
-def _fits(value: Any, kind: str) -> bool:
+def _has_type(value: Any, kind: str) -> bool:
     """Whether ``value`` has the field type ``kind`` (an annotation)."""
     if kind.startswith("tuple"):
         return isinstance(value, list) and all(isinstance(item, str) for item in value)

@@ -8,9 +8,9 @@
     <folder>/registry.lock     held by the process that changes something
 
 ``add`` inspects the file's header in a child process, copies the file, checks the hash if the manifest has one, and
-records the model last, so that it is there completely or not at all. A copy is hashed while it is written, under a
-temporary name, synced, and renamed. A folder that already lies under ``<folder>`` is hashed in place, and so is a
-complete copy that an interrupted call did not record. A file that changes while it is hashed is refused.
+records the model last, so that it is there completely or not at all. A copy is hash_file while it is written, under a
+temporary name, synced, and renamed. A folder that already lies under ``<folder>`` is hash_file in place, and so is a
+complete copy that an interrupted call did not record. A file that changes while it is hash_file is refused.
 
 ``opened`` returns the paths of a model only if every file has the size, timestamps (including ctime) and CRC-32 of its
 last full hash and the folder has no other files; the CRC finds flipped bits on the disk. If only timestamps differ, it
@@ -29,7 +29,7 @@ import re
 import shutil
 import stat
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -57,16 +57,17 @@ from localmed.models.registry.registration import Model, Registrations, Stamp, S
 from localmed.process.files import lock, sync
 
 SPARE_BYTES = 64 * 2**20  # left free on the disk after a copy, for the library's own files
-# An encoder with token vectors (BGE-M3) can rerank. That the chat model judges entailment is said as "chat".
+# By role, the roles of models that can serve it. An encoder with token vectors (BGE-M3) can rerank.
 SERVED_BY = {"reranker": ("reranker", "encoder"), "planner": ("planner", "chat")}
-WEIGHTY = (".json", ".safetensors", ".bin", ".pt", ".model", ".txt", ".gguf")  # decide on a model's output
-RESERVED = {DEFAULT, *(name for names in BUILT_IN.values() for name in names)}  # mean something in models use
+WEIGHTY = (".json", ".safetensors", ".bin", ".pt", ".model", ".txt", ".gguf")  # files that determine a model's output
+RESERVED = {DEFAULT, *(name for names in BUILT_IN.values() for name in names)}  # values of ``localmed models use``
+HIDDEN = (".", "__pycache__")  # beginnings of names of files and folders that are no part of a model
 MOST_FILES = 1_000  # of one model; a spaCy pipeline has about 30
 MOST_NAME = 200  # characters of a file's path within its model
 PIECE = 4 * 2**20  # bytes read at a time: 4 ms of hashing, so that Ctrl-C and the progress bar are prompt
 
-Progress = Callable[[float, str], object]  # bytes done since the last call, and with which file
-Started = Callable[[int], None]  # told how many bytes there are to read
+Progress = Callable[[float, str], object]  # bytes done since the last call, and the file
+Started = Callable[[int], None]  # called with the number of bytes to read
 
 
 def silent(done: float, doing: str) -> None:
@@ -152,20 +153,19 @@ class Registry:
         model, folder = self.model(name), self.folder / name
         if stranger := self._stranger(model):
             raise ModelError("model.not_loaded", name=name, problem=message("model.file_stranger", file=stranger))
-        files = tuple(self._looked_at(model, file, progress) for file in model.files)
+        files = tuple(self._verify(model, file, progress) for file in model.files)
         if files != model.files:
             self._restamp(replace(model, files=files))
         return Opened(model, folder)
 
-    def _looked_at(self, model: Model, file: StoredFile, progress: Progress) -> StoredFile:
+    def _verify(self, model: Model, file: StoredFile, progress: Progress) -> StoredFile:
         """``file`` with its current stamp; hashes it only if stamp or CRC differ from the last hash."""
         path = self.folder / model.name / file.name
-        problem = self._changed_size(path, file)
-        if problem:
+        if problem := self._size_problem(path, file):
             raise ModelError("model.not_loaded", name=model.name, problem=problem)
         if Stamp.of(path) == file.stamp and file.crc == _crc(path):
             return file
-        current = hashed(path, file.name, progress)
+        current = hash_file(path, file.name, progress)
         if current.sha256 != file.sha256:
             raise ModelError("model.not_loaded", name=model.name, problem=message("file.changed", file=file.name))
         return current
@@ -189,9 +189,9 @@ class Registry:
         wrong = [message("model.file_stranger", file=stranger)] if stranger else []
         for file in model.files:
             path = self.folder / name / file.name
-            problem = self._changed_size(path, file)
+            problem = self._size_problem(path, file)
             looked_at = not problem and (full or Stamp.of(path) != file.stamp)
-            if looked_at and hashed(path, file.name, progress).sha256 != file.sha256:
+            if looked_at and hash_file(path, file.name, progress).sha256 != file.sha256:
                 problem = message("file.changed", file=file.name)
             wrong += [problem] if problem else []
         return wrong
@@ -202,7 +202,7 @@ class Registry:
         there = (path.relative_to(folder).as_posix() for path in walk(folder))
         return next((name for name in there if name not in known), "")
 
-    def _changed_size(self, path: Path, file: StoredFile) -> Message | None:
+    def _size_problem(self, path: Path, file: StoredFile) -> Message | None:
         if not path.is_file():
             return message("file.missing", file=file.name)
         size = path.stat().st_size
@@ -231,40 +231,36 @@ class Registry:
         choice = choose(source, self.manifests, name, role, stays)
         with self._changing() as before:
             inside = (self.folder / choice.name).resolve() == source.resolve()
-            left = () if inside or choice.name in before.models else self._left(choice)
-            self._free(choice.name, before, inside or bool(left))
-            header, template = inspected(choice), template_of(choice, template)
+            left = () if inside or choice.name in before.models else self._find_leftover(choice)
+            if choice.name in before.models:
+                raise UsageError("model.registered", name=choice.name)
+            if not inside and not left and (self.folder / choice.name).exists():
+                raise UsageError("model.folder_there", folder=str(self.folder / choice.name))
+            header, template = read_header(choice), find_template(choice, template)
             if started:
                 started(sum(path.stat().st_size for path in choice.files.values()))
-            files = left or (self._hashed(choice, progress) if inside else self._copied(choice, progress))
-            model = replace(_described(choice, files, by, template), header=header)
+            files = left or (self._hash(choice, progress) if inside else self._copy(choice, progress))
+            model = _model_of(choice, files, by, template, header)
             registration.write(self.folder, before.having(model))
         return model
 
-    def _free(self, name: str, before: Registrations, inside: bool) -> None:
-        """Raise ``UsageError`` if the name or the folder exists already."""
-        if name in before.models:
-            raise UsageError("model.registered", name=name)
-        if not inside and (self.folder / name).exists():
-            raise UsageError("model.folder_there", folder=str(self.folder / name))
-
-    def _left(self, choice: Choice) -> tuple[StoredFile, ...]:
+    def _find_leftover(self, choice: Choice) -> tuple[StoredFile, ...]:
         """The complete copy of ``choice`` that an interrupted call left unrecorded, or ()."""
         folder = self.folder / choice.name
         paths = {str(path.relative_to(folder)): path for path in folder.rglob("*") if not path.is_dir()}
         if paths.keys() != choice.files.keys() or any(path.is_symlink() for path in paths.values()):
             return ()
-        files = self._hashed(replace(choice, files=paths))
-        same = all(file.sha256 == hashed(choice.files[file.name], file.name).sha256 for file in files)
+        files = self._hash(replace(choice, files=paths))
+        same = all(file.sha256 == hash_file(choice.files[file.name], file.name).sha256 for file in files)
         return files if same and not folder.is_symlink() else ()
 
-    def _hashed(self, choice: Choice, progress: Progress = silent) -> tuple[StoredFile, ...]:
-        files = tuple(hashed(path, name, progress) for name, path in sorted(choice.files.items()))
+    def _hash(self, choice: Choice, progress: Progress = silent) -> tuple[StoredFile, ...]:
+        files = tuple(hash_file(path, name, progress) for name, path in sorted(choice.files.items()))
         for file in files:
             check_hash(file, choice.manifest)
         return files
 
-    def _copied(self, choice: Choice, progress: Progress) -> tuple[StoredFile, ...]:
+    def _copy(self, choice: Choice, progress: Progress) -> tuple[StoredFile, ...]:
         """Copy the files to a temporary folder and rename it; a copy that fails leaves nothing."""
         needed = sum(path.stat().st_size for path in choice.files.values()) + SPARE_BYTES
         if shutil.disk_usage(self.folder).free < needed:
@@ -273,7 +269,7 @@ class Registry:
         try:
             files = []
             for name, path in sorted(choice.files.items()):
-                files.append(copied(path, adding / name, name, progress))
+                files.append(copy_file(path, adding / name, name, progress))
                 check_hash(files[-1], choice.manifest)
             for folder in (adding, *(path for path in adding.rglob("*") if path.is_dir())):
                 sync(folder)
@@ -331,13 +327,15 @@ class Registry:
             yield self.registrations
 
 
-def _described(choice: Choice, files: tuple[StoredFile, ...], by: str, template: str) -> Model:
+def _model_of(choice: Choice, files: tuple[StoredFile, ...], by: str, template: str, header: Header | None) -> Model:
     manifest, now = choice.manifest, datetime.now(UTC).isoformat(timespec="seconds")
     usual = LIBRARIES.get(choice.role, ("",))[0]
     if choice.role == "entailment" and template:
         usual = LIBRARIES["entailment"][-1]  # a GGUF
     marked = _fingerprint(files, manifest)
-    model = Model(choice.name, choice.role, manifest is not None, files, now, by, marked, None, template, library=usual)
+    model = Model(
+        choice.name, choice.role, manifest is not None, files, now, by, marked, header, template, library=usual
+    )
     kept = ("context", "library", "languages", "query_prefix", "passage_prefix") if manifest else ()
     return replace(model, **{name: getattr(manifest, name) for name in kept})
 
@@ -350,11 +348,7 @@ def _fingerprint(files: tuple[StoredFile, ...], manifest: ModelManifest | None) 
     return digest(json.dumps([sorted(file.sha256 for file in weighty), prefixes]))[:12]
 
 
-# --- what is offered --------------------------------------------------------------------------------------------------
-
-# Regular files only, hidden ones left out; of a model with a manifest exactly the files that it names, but all of a
-# folder that stays where it is, since a library might load any of them; a file whose hash is known must have it; a file
-# that states another architecture than its manifest is another model.
+# --- files to register ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,14 +368,14 @@ def choose(source: Path, manifests: Mapping[str, ModelManifest], name: str, role
     library might load any of them. Raise ``InputError`` for files that cannot be registered, ``UsageError`` if a name
     or role is missing or wrong.
     """
-    files = _files_of(source)
-    manifest = manifests.get(name) if name else _recognised(source, manifests)
+    files = _find_files(source)
+    manifest = manifests.get(name) if name else _find_manifest(source, manifests)
     if manifest and manifest.name in RESERVED:
         raise UsageError("model.built_in", name=manifest.name)
     if manifest:
         if role not in ("", manifest.role):
             raise UsageError("model.other_role", name=manifest.name, role=manifest.role)
-        named = _named(files, manifest, source)
+        named = _listed_files(files, manifest, source)
         return Choice(manifest.name, manifest.role, files if stays else named, manifest)
     chosen = name or _plain(source.stem if source.is_file() else source.resolve().name)
     if not NAME.fullmatch(chosen) or chosen in RESERVED:
@@ -391,7 +385,7 @@ def choose(source: Path, manifests: Mapping[str, ModelManifest], name: str, role
     return Choice(chosen, role, files, None)
 
 
-def inspected(choice: Choice) -> Header | None:
+def read_header(choice: Choice) -> Header | None:
     """The header of the largest file that describes the model, or None.
 
     Raise ``InputError`` for a damaged file, an architecture other than the manifest's, or a chat model without a GGUF.
@@ -408,7 +402,7 @@ def inspected(choice: Choice) -> Header | None:
     return header
 
 
-def template_of(choice: Choice, template: str) -> str:
+def find_template(choice: Choice, template: str) -> str:
     """The chat template: ``template``, else the manifest's; "" for a model that does not chat.
 
     A GGUF that judges entailment needs one too. Raise ``BadSettings`` for an unknown template, ``UsageError`` for a
@@ -435,7 +429,7 @@ def check_hash(file: StoredFile, manifest: ModelManifest | None) -> None:
             raise InputError("model.manifest_hash", name=file.name)
 
 
-def _recognised(source: Path, manifests: Mapping[str, ModelManifest]) -> ModelManifest | None:
+def _find_manifest(source: Path, manifests: Mapping[str, ModelManifest]) -> ModelManifest | None:
     """The manifest that lists this file, or whose name is the folder's."""
     if source.is_dir():
         return manifests.get(_plain(source.resolve().name))
@@ -447,7 +441,7 @@ def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-._")[:60]
 
 
-def _named(files: Mapping[str, Path], manifest: ModelManifest, source: Path) -> dict[str, Path]:
+def _listed_files(files: Mapping[str, Path], manifest: ModelManifest, source: Path) -> dict[str, Path]:
     """The files that the manifest lists; a single file may have any name."""
     if source.is_file() and len(manifest.files) == 1:
         return dict(files)
@@ -457,15 +451,24 @@ def _named(files: Mapping[str, Path], manifest: ModelManifest, source: Path) -> 
     return {name: path for name, path in files.items() if any(spec.matches(name) for spec in manifest.files)}
 
 
-def _files_of(source: Path) -> dict[str, Path]:
-    """The files of ``source``, a file or a folder, by relative path."""
+def _find_files(source: Path) -> dict[str, Path]:
+    """The files of ``source``, a file or a folder, by relative path; raise ``InputError`` for an irregular one."""
     paths = [source] if not source.is_dir() else list(walk(source))
     root = source if source.is_dir() else source.parent
     files = {path.relative_to(root).as_posix(): path for path in paths}
-    for name, path in files.items():
-        _admit(name, path)
     if not files:
         raise InputError("model.no_files", name=source.name)
+    for name, path in files.items():
+        if not name.isprintable() or len(name) > MOST_NAME:
+            raise InputError("model.file_name")
+        try:
+            state = path.stat()
+        except OSError as error:
+            raise InputError("file.unreadable", file=name, reason=reason(error)) from None
+        if not stat.S_ISREG(state.st_mode):
+            raise InputError("model.no_regular_file", name=name)
+        if not state.st_size and path.suffix.lower() in READERS:
+            raise InputError("model.empty", name=name)
     return files
 
 
@@ -473,43 +476,25 @@ def walk(root: Path) -> Iterator[Path]:
     """Every file below ``root`` except hidden ones, in order; links to folders are not followed."""
     count = 0
     for folder, folders, names in os.walk(root):
-        folders[:] = sorted(_shown(folders))
-        for name in sorted(_shown(names)):
+        folders[:] = sorted(name for name in folders if not name.startswith(HIDDEN))
+        for name in sorted(name for name in names if not name.startswith(HIDDEN)):
             count += 1
             if count > MOST_FILES:
                 raise LimitExceeded("model.many_files", name=root.name, most=MOST_FILES)
             yield Path(folder) / name
 
 
-def _shown(names: Iterable[str]) -> list[str]:
-    return [name for name in names if not name.startswith((".", "__pycache__"))]
-
-
-def _admit(name: str, path: Path) -> None:
-    """Raise ``InputError`` unless ``path`` is a regular file with a printable name and weights are not empty."""
-    if not name.isprintable() or len(name) > MOST_NAME:
-        raise InputError("model.file_name")
-    try:
-        state = path.stat()
-    except OSError as error:
-        raise InputError("file.unreadable", file=name, reason=reason(error)) from None
-    if not stat.S_ISREG(state.st_mode):
-        raise InputError("model.no_regular_file", name=name)
-    if not state.st_size and path.suffix.lower() in READERS:
-        raise InputError("model.empty", name=name)
-
-
 # --- large files, in pieces -------------------------------------------------------------------------------------------
 
 
-def hashed(path: Path, name: str, progress: Progress = silent) -> StoredFile:
+def hash_file(path: Path, name: str, progress: Progress = silent) -> StoredFile:
     """Hash ``path`` as the stored file ``name``; raise ``InputError`` if it changes meanwhile."""
     stamp = Stamp.of(path)
     sha256, crc = _read_once(path, stamp, progress)
     return StoredFile(name, sha256, stamp, crc)
 
 
-def copied(source: Path, target: Path, name: str, progress: Progress = silent) -> StoredFile:
+def copy_file(source: Path, target: Path, name: str, progress: Progress = silent) -> StoredFile:
     """Copy ``source`` to ``target`` (mode 0400) and hash it; raise ``InputError`` if it changes meanwhile."""
     before = Stamp.of(source)
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
