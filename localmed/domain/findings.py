@@ -22,7 +22,7 @@ class Closeness(StrEnum):
 class Found:
     """The hits, whether dense search took part, the question's language, and the reranker's name ("": none).
 
-    ``closeness`` is that of the first hit, ``near`` the score threshold for it (None: there is none).
+    ``closeness`` is that of the first hit, ``near`` the score that it follows from (None: there is none).
     """
 
     hits: tuple[Hit, ...]

@@ -55,14 +55,14 @@ class Checkpoint:
         try:
             return json.loads(files.own_bytes(path))
         except (OSError, ValueError, RecursionError) as error:
-            raise self.unusable(error) from None
+            raise self.load_error(error) from None
 
     def number(self, name: str) -> int:
         """A positive integer of ``config.json``."""
         values = self.read()
         value = values.get(name) if isinstance(values, dict) else None
         if type(value) is not int or value < 1:
-            raise self.unusable(ValueError(name), message("model.no_config", file=CONFIG, name=name))
+            raise self.load_error(ValueError(name), message("model.no_config", file=CONFIG, name=name))
         return value
 
     @contextmanager
@@ -86,19 +86,21 @@ class Checkpoint:
             library = error.name or type(error).__name__
             raise ModelError("model.needs_library", name=self.name, library=library, extra=extra) from None
         except Exception as error:  # whatever a damaged checkpoint raises in four libraries
-            raise self.unusable(error) from None
+            raise self.load_error(error) from None
 
-    def refuse_unfilled(self, missing: Sequence[str]) -> None:
+    def refuse_missing(self, missing: Sequence[str]) -> None:
         """Raise ``ModelError`` if ``missing`` names tensors absent from the files: they would be random."""
         if missing:
-            raise self.unusable(ValueError(), message("model.unfilled", count=len(missing), tensor=sorted(missing)[0]))
+            raise self.load_error(
+                ValueError(), message("model.unfilled", count=len(missing), tensor=sorted(missing)[0])
+            )
 
-    def unusable(self, error: Exception, why: Message | None = None) -> ModelError:
+    def load_error(self, error: Exception, why: Message | None = None) -> ModelError:
         """The error for a checkpoint that cannot be loaded."""
         return ModelError("model.unloadable", name=self.name, why=why or type(error).__name__)
 
 
-def not_held(folder: Path, tensors: Iterable[str], weights: str) -> list[str]:
+def find_missing(folder: Path, tensors: Iterable[str], weights: str) -> list[str]:
     """The ``tensors`` that are missing from the files ``weights`` (a pattern) of ``folder``.
 
     Files may prefix names (``roberta.encoder...``). The pooler that transformers adds to a bare network is not counted,

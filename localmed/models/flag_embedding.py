@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from localmed.domain.ports import EncoderIdentity, Weights
-from localmed.models.checkpoint import WEIGHTS, Checkpoint, not_held
+from localmed.models.checkpoint import WEIGHTS, Checkpoint, find_missing
 from localmed.models.network import (
     PASSAGE_TOKENS,
     RESERVED_POSITIONS,
@@ -46,9 +46,9 @@ def load(checkpoint: Checkpoint, exact: bool) -> Network:
         # One device: given none, it takes all GPUs and starts a process for each.
         loaded = FlagEmbedding.BGEM3FlagModel(str(folder), use_fp16=False, devices="cpu")
         body = loaded.model.model
-        missing = not_held(folder, body.state_dict(), weights)
-    checkpoint.refuse_unfilled(missing)
-    return Network.placed(torch, loaded.tokenizer, loaded.model, body.config, tokens, arithmetic(torch, exact))
+        missing = find_missing(folder, body.state_dict(), weights)
+    checkpoint.refuse_missing(missing)
+    return Network.place(torch, loaded.tokenizer, loaded.model, body.config, tokens, arithmetic(torch, exact))
 
 
 class BgeM3:

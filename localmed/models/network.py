@@ -55,7 +55,7 @@ def cpu_arithmetic(torch: Any, exact: bool) -> Any:
     return torch.bfloat16 if fast and not exact else torch.float32
 
 
-def room(torch: Any) -> int:
+def free_bytes(torch: Any) -> int:
     """Bytes that one batch may use now."""
     if torch.cuda.is_available():
         kept = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()  # torch's own, free for the next batch
@@ -84,7 +84,7 @@ class Cost:
         return tokens * (states + SCORE_COPIES * self.heads * tokens) * self.number
 
 
-def cut(lengths: Sequence[int], cost: Cost, room: int) -> Iterator[list[int]]:
+def make_batches(lengths: Sequence[int], cost: Cost, room: int) -> Iterator[list[int]]:
     """The indexes of texts of ``lengths`` tokens in batches, longest first; each fits ``room`` bytes or is one text."""
     order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
     start = 0
@@ -106,7 +106,7 @@ class Network:
     cost: Cost
 
     @classmethod
-    def placed(cls, torch: Any, tokenizer: Any, model: Any, config: Any, tokens: int, dtype: Any) -> Network:
+    def place(cls, torch: Any, tokenizer: Any, model: Any, config: Any, tokens: int, dtype: Any) -> Network:
         """Move ``model`` to the first GPU, else the CPU; ``config`` is its transformer's."""
         device = "cuda" if torch.cuda.is_available() else "cpu"
         whole = model.to(device=device, dtype=dtype).eval()
@@ -129,13 +129,13 @@ class Network:
     def in_batches(self, lengths: Sequence[int], run: Callable[[list[int]], Any]) -> Iterator[Batch]:
         """Call ``run`` with the indexes of each batch; raise ``ModelError`` if it fails."""
         caller, done = hooks.active(), 0
-        for places in cut(lengths, self.cost, room(self.torch)):
+        for places in make_batches(lengths, self.cost, free_bytes(self.torch)):
             caller.cancel.check()
-            yield from self._halving(places, run)
+            yield from self._run_halving(places, run)
             done += len(places)
             caller.progress(done, len(lengths), "")
 
-    def _halving(self, places: list[int], run: Callable[[list[int]], Any]) -> Iterator[Batch]:
+    def _run_halving(self, places: list[int], run: Callable[[list[int]], Any]) -> Iterator[Batch]:
         """Call ``run``, halving the batch while it does not fit the GPU."""
         try:
             with self.torch.inference_mode():
@@ -151,8 +151,8 @@ class Network:
             return
         self.torch.cuda.empty_cache()
         middle = len(places) // 2
-        yield from self._halving(places[:middle], run)
-        yield from self._halving(places[middle:], run)
+        yield from self._run_halving(places[:middle], run)
+        yield from self._run_halving(places[middle:], run)
 
     def finite(self, values: Tensor) -> Tensor:
         """``values`` in float32 on the CPU; raise ``ModelError`` if half precision overflowed."""

@@ -30,7 +30,7 @@ KINDS = {"float32": 1, "uint8": 2, "int32": 6, "int64": 7}  # of numbers, as ONN
 
 
 class Weights(Protocol):
-    """The tensors of a BERT by the names in ``graph`` with ``.w`` or ``.b``."""
+    """The tensors of a BERT by the names in ``build_graph`` with ``.w`` or ``.b``."""
 
     def blocks(self, name: str, rows: int, columns: int) -> Any:
         """A matrix (rows, columns / 32) of llama.cpp's Q4_0: ``scale`` and ``nibbles`` of each block."""
@@ -63,7 +63,7 @@ class Network:
         ``embedded`` returns the padded token vectors of the texts at some indexes: (B, T, D).
         """
         caller, done = hooks.active(), 0
-        for places in alike(lengths):
+        for places in make_batches(lengths):
             caller.cancel.check()
             tokens = np.array([lengths[place] for place in places], np.int32)
             (hidden,) = self._session.run(None, {"embedded": embedded(places), "lengths": tokens})
@@ -73,7 +73,7 @@ class Network:
             caller.progress(done, len(lengths), "")
 
 
-def alike(lengths: Sequence[int]) -> Iterator[list[int]]:
+def make_batches(lengths: Sequence[int]) -> Iterator[list[int]]:
     """The indexes of texts of ``lengths`` tokens in batches of similar length, longest first."""
     batch: list[int] = []
     for place in sorted(range(len(lengths)), key=lambda place: -lengths[place]):
@@ -90,7 +90,7 @@ def alike(lengths: Sequence[int]) -> Iterator[list[int]]:
 # --- the graph --------------------------------------------------------------------------------------------------------
 
 
-def graph(weights: Weights, layers: int, heads: int, width: int, wide: int, epsilon: float) -> bytes:
+def build_graph(weights: Weights, layers: int, heads: int, width: int, wide: int, epsilon: float) -> bytes:
     """``embedded`` (B, T, D) and ``lengths`` (B,) -> the last hidden states (B, T, D)."""
     made = _Graph(weights)
     hidden = made.add("LayerNormalization", "embedded", *made.norm("emb.ln", width), axis=-1, epsilon=epsilon)
@@ -102,11 +102,11 @@ def graph(weights: Weights, layers: int, heads: int, width: int, wide: int, epsi
         )
         mixed = made.add("MultiHeadAttention", asked, keys, values, "", "lengths", domain=MICROSOFT, num_heads=heads)
         mixed = made.product(mixed, f"{name}.ao", width, width)
-        hidden = made.normal_sum(hidden, mixed, f"{name}.ao", f"{name}.aln", width, epsilon)
+        hidden = made.add_and_normalise(hidden, mixed, f"{name}.ao", f"{name}.aln", width, epsilon)
         spread = made.product(hidden, f"{name}.fi", wide, width)
         spread = made.add("BiasGelu", spread, made.bias(f"{name}.fi", wide), domain=MICROSOFT)
         narrow = made.product(spread, f"{name}.fo", width, wide)
-        hidden = made.normal_sum(hidden, narrow, f"{name}.fo", f"{name}.oln", width, epsilon)
+        hidden = made.add_and_normalise(hidden, narrow, f"{name}.fo", f"{name}.oln", width, epsilon)
     inputs = [_value("embedded", "float32", "B", "T", width), _value("lengths", "int32", "B")]
     return made.model(inputs, _value(hidden, "float32", "B", "T", width))
 
@@ -130,12 +130,12 @@ class _Graph:
     def product(self, values: str, name: str, rows: int, columns: int) -> str:
         """``values`` (..., columns) times the transposed matrix ``name`` (rows, columns)."""
         blocks = self._weights.blocks(f"{name}.w", rows, columns)
-        matrix = self._tensor(neighbours(blocks["nibbles"]))
+        matrix = self._tensor(reorder_nibbles(blocks["nibbles"]))
         scales = self._tensor(blocks["scale"].astype(np.float32).ravel())
         sizes = {"K": columns, "N": rows, "bits": 4, "block_size": BLOCK, "accuracy_level": FLOAT32}
         return self.add("MatMulNBits", values, matrix, scales, domain=MICROSOFT, **sizes)
 
-    def normal_sum(self, hidden: str, added: str, bias: str, norm: str, width: int, epsilon: float) -> str:
+    def add_and_normalise(self, hidden: str, added: str, bias: str, norm: str, width: int, epsilon: float) -> str:
         """The sum of ``hidden``, ``added`` and ``bias``, normalised by the tensors ``norm``."""
         inputs = (added, hidden, *self.norm(norm, width), self.bias(bias, width))
         return self.add("SkipLayerNormalization", *inputs, domain=MICROSOFT, epsilon=epsilon)
@@ -162,7 +162,7 @@ class _Graph:
         return _message((1, IR_VERSION), (7, whole), *((8, version) for version in versions))
 
 
-def neighbours(nibbles: Any) -> Any:
+def reorder_nibbles(nibbles: Any) -> Any:
     """Reorder llama.cpp's blocks (weights 0 and 16 in one byte) for onnxruntime (weights 0 and 1 in one byte)."""
     single = np.concatenate((nibbles & 15, nibbles >> 4), axis=-1)
     return single[..., 0::2] | single[..., 1::2] << 4

@@ -182,18 +182,18 @@ class OpenAIServer:
             if self._features().schema:
                 body["response_format"] = _response_format(request.schema)
             else:
-                messages = tuple(structured.continued(messages, IN_WORDS + json.dumps(request.schema)))
+                messages = tuple(structured.append_branch(messages, IN_WORDS + json.dumps(request.schema)))
         if watch.token is not UNWATCHED.token:
             body |= {"stream": True, "stream_options": {"include_usage": True}}
         reply = self._complete(messages, body | {"seed": request.seed}, watch)
-        return structured.finished(reply, request.schema)
+        return structured.validate_reply(reply, request.schema)
 
     def choose(
         self, prefix: Sequence[Message], branches: Sequence[str], labels: Sequence[str], watch: Watch = UNWATCHED
     ) -> list[Choice]:
         """See ``ChatModel``. One request a branch; the first runs alone: the server can cache the shared prefix."""
         structured.check_labels(labels)
-        prompts = [structured.continued(prefix, branch) for branch in branches]
+        prompts = [structured.append_branch(prefix, branch) for branch in branches]
         if not prompts:
             return []
         failed = threading.Event()
@@ -218,7 +218,7 @@ class OpenAIServer:
         schema = {"type": "object", "properties": {"word": {"enum": [ODD_WORD]}}, "required": ["word"]}
         held = {"max_tokens": LABEL_TOKENS, "temperature": 0.0, "seed": 0, "response_format": _response_format(schema)}
         try:
-            structured.finished(self._complete(greeting, held, watch), schema)
+            structured.validate_reply(self._complete(greeting, held, watch), schema)
         except ModelError as error:
             if not isinstance(error, Rejected | Refused):
                 raise
@@ -242,8 +242,8 @@ class OpenAIServer:
         body: dict[str, Any] = {"max_tokens": LABEL_TOKENS, "temperature": 0.0, "seed": 0}
         if features.schema:
             body["response_format"] = _response_format({"enum": list(labels)})
-        reply = structured.finished(self._complete(messages, body, watch), None)
-        named = structured.label_in(reply.text, labels)
+        reply = structured.validate_reply(self._complete(messages, body, watch), None)
+        named = structured.read_label(reply.text, labels)
         return Choice(tuple(float(place == named) for place in range(len(labels))), measured=False)
 
     def _first_tokens(self, messages: Sequence[Message], watch: Watch) -> list[tuple[str, float]]:
@@ -251,7 +251,7 @@ class OpenAIServer:
         try:
             answer = self._post(messages, LOGPROBS, watch)
             offered = answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
-            rows = [(structured.folded(str(row["token"])), float(row["logprob"])) for row in offered]
+            rows = [(structured.fold_label(str(row["token"])), float(row["logprob"])) for row in offered]
         except (Refused, LookupError, TypeError, ValueError):
             return []
         return [] if any(math.isnan(it) for _, it in rows) else [(token, math.exp(min(0.0, it))) for token, it in rows]
@@ -504,7 +504,7 @@ def _choice_of(pairs: Sequence[tuple[str, float]], labels: Sequence[str]) -> Cho
 
     A token counts for the label that it begins. A label outside the returned tokens gets 0.
     """
-    folded = [structured.folded(label) for label in labels]
+    folded = [structured.fold_label(label) for label in labels]
     weights = [sum(share for token, share in pairs if token and label.startswith(token)) for label in folded]
     total = sum(weights)
     return Choice(tuple(weight / total for weight in weights)) if total >= structured.LEAST_MASS else None

@@ -75,7 +75,7 @@ class Worker:
         self._turns: Turns[Job] = Turns(waiting, per_user)
         self._changed = threading.Condition()
         self._closed = False
-        self._thread = threading.Thread(target=self._work, name="model-queue", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="model-queue", daemon=True)
         self._thread.start()
 
     def submit(self, user: str, call: Callable[[], Result], low: bool = False) -> Future[Result]:
@@ -108,8 +108,8 @@ class Worker:
             self._changed.notify()
         self._thread.join()
 
-    def _work(self) -> None:
-        while (job := self._taken()) is not None:
+    def _run(self) -> None:
+        while (job := self._next_job()) is not None:
             future, call = job
             if not future.set_running_or_notify_cancel():
                 continue
@@ -119,7 +119,7 @@ class Worker:
                 future.set_exception(error)
             del future, call, job  # nothing of a request is kept until the next one comes
 
-    def _taken(self) -> Job | None:
+    def _next_job(self) -> Job | None:
         with self._changed:
             self._changed.wait_for(lambda: self._closed or len(self._turns))
             return self._turns.next() if len(self._turns) else None

@@ -15,7 +15,7 @@ import numpy as np
 
 from localmed.domain import message
 from localmed.domain.ports import EncoderIdentity
-from localmed.models.checkpoint import WEIGHTS, Checkpoint, not_held
+from localmed.models.checkpoint import WEIGHTS, Checkpoint, find_missing
 from localmed.models.network import PASSAGE_TOKENS, RESERVED_POSITIONS, Network, arithmetic
 
 if TYPE_CHECKING:
@@ -80,16 +80,16 @@ class SentenceEncoder:
                 trust_remote_code=False,
                 model_kwargs={"use_safetensors": True, "dtype": torch.float32},
             )
-            missing = not_held(folder, model.transformers_model.state_dict(), WEIGHTS)
-        self._checkpoint.refuse_unfilled(missing)
+            missing = find_missing(folder, model.transformers_model.state_dict(), WEIGHTS)
+        self._checkpoint.refuse_missing(missing)
         if model.get_embedding_dimension() != width:
             problem = message("model.vector_width", found=model.get_embedding_dimension() or 0, width=width)
-            raise self._checkpoint.unusable(ValueError(), problem)
+            raise self._checkpoint.load_error(ValueError(), problem)
         config = model.transformers_model.config
         positions = getattr(config, "max_position_embeddings", PASSAGE_TOKENS) - RESERVED_POSITIONS
         model.max_seq_length = min(PASSAGE_TOKENS, positions, model.max_seq_length or PASSAGE_TOKENS)
         dtype = arithmetic(torch, self._exact)
-        return Network.placed(torch, model.tokenizer, model, config, model.max_seq_length, dtype)
+        return Network.place(torch, model.tokenizer, model, config, model.max_seq_length, dtype)
 
     def _refuse_other_modules(self, modules: Any) -> None:
         """Raise ``ModelError`` unless ``modules`` are ``KINDS``, in order, the last optional."""
@@ -98,4 +98,4 @@ class SentenceEncoder:
         kinds = [type_.rpartition(".")[2] for type_ in types if type_.startswith(FAMILY)]
         if len(kinds) != len(types) or tuple(kinds) not in (KINDS, KINDS[:2]):
             problem = message("model.other_modules", file=MODULES, needed=KINDS[:2], optional=KINDS[2])
-            raise self._checkpoint.unusable(ValueError(), problem)
+            raise self._checkpoint.load_error(ValueError(), problem)

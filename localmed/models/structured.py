@@ -1,9 +1,9 @@
 """What all chat adapters share: validating replies, labels and branches.
 
-Every adapter passes its reply to ``finished``, which returns a valid object of the schema or raises; a reply is never
-repaired or read in part. Text around the object is removed: a reasoning model's thoughts, a code fence, an introductory
-sentence. A schema may use only what a grammar can express (checked by ``tests/scripted.py``): without a grammar, a
-model would violate other keywords now and then, after minutes.
+Every adapter passes its reply to ``validate_reply``, which returns a valid object of the schema or raises; a reply is
+never repaired or read in part. Text around the object is removed: a reasoning model's thoughts, a code fence, an
+introductory sentence. A schema may use only what a grammar can express (checked by ``tests/scripted.py``): without a
+grammar, a model would violate other keywords now and then, after minutes.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _THOUGHTS_END = re.compile(r".*</(?:think|thinking|thought)>\s*", re.DOTALL)  # 
 _FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
 
 
-def parsed(text: str, schema: Mapping[str, Any]) -> Any:
+def parse_json(text: str, schema: Mapping[str, Any]) -> Any:
     """The value in ``text``; raise ``Rejected``, without the text, unless it is JSON and valid for the schema."""
     from jsonschema import Draft202012Validator
 
     if len(text) > _REPLY_CHARACTERS:
         raise Rejected("chat.reply_too_long", most=_REPLY_CHARACTERS)
     try:
-        value = json.loads(_bare(text, schema), parse_constant=_no_number)
+        value = json.loads(_find_json(text, schema), parse_constant=_no_number)
     except (ValueError, RecursionError):
         raise Rejected("chat.reply_json") from None
     error = next(Draft202012Validator(schema).iter_errors(value), None)
@@ -41,12 +41,12 @@ def parsed(text: str, schema: Mapping[str, Any]) -> Any:
     return value
 
 
-def without_thoughts(text: str) -> str:
+def strip_thoughts(text: str) -> str:
     """Remove a reasoning model's thoughts from the beginning of ``text``; "" if they do not end."""
     return _THOUGHTS_END.sub("", _THOUGHTS.sub("", text, count=1), count=1)
 
 
-def _bare(text: str, schema: Mapping[str, Any]) -> str:
+def _find_json(text: str, schema: Mapping[str, Any]) -> str:
     """The JSON in ``text``: all of it, the content of its only code fence, or the object within a sentence."""
     fenced = _FENCE.findall(text)
     inside: str = (fenced[0] if len(fenced) == 1 else text).strip()
@@ -55,18 +55,18 @@ def _bare(text: str, schema: Mapping[str, Any]) -> str:
     return inside[start : end + 1] if is_object else inside
 
 
-def label_in(text: str, labels: Sequence[str]) -> int:
+def read_label(text: str, labels: Sequence[str]) -> int:
     """The index of the label that ``text`` names, ignoring case, blanks and quotes; raise ``Rejected`` if there is
     none.
     """
-    named = folded(text.strip(" \t\r\n\"'`*.。“”"))
-    places = [place for place, label in enumerate(labels) if folded(label) == named]
+    named = fold_label(text.strip(" \t\r\n\"'`*.。“”"))
+    places = [place for place, label in enumerate(labels) if fold_label(label) == named]
     if not places:
         raise Rejected("chat.reply_label")
     return places[0]
 
 
-def folded(text: str) -> str:
+def fold_label(text: str) -> str:
     """``text`` for comparing labels: no surrounding blanks, no case."""
     return text.strip().casefold()
 
@@ -76,7 +76,7 @@ def _no_number(_name: str) -> NoReturn:
     raise ValueError
 
 
-def continued(prefix: Sequence[Message], branch: str) -> list[Message]:
+def append_branch(prefix: Sequence[Message], branch: str) -> list[Message]:
     """``prefix`` with ``branch`` appended to its last message."""
     if not prefix or prefix[-1].role != "user":
         raise UsageError("chat.no_user_message")
@@ -89,11 +89,11 @@ def check_labels(labels: Sequence[str]) -> None:
         raise UsageError("chat.two_labels")
 
 
-def finished(reply: Reply, schema: Mapping[str, Any] | None) -> Reply:
+def validate_reply(reply: Reply, schema: Mapping[str, Any] | None) -> Reply:
     """``reply`` with its value; raise ``Rejected`` unless it is complete and valid for the schema."""
-    reply = replace(reply, text=without_thoughts(reply.text))
+    reply = replace(reply, text=strip_thoughts(reply.text))
     if schema is None:
         return reply
     if reply.finish == "length":
         raise Rejected("chat.reply_cut", count=reply.reply_tokens)
-    return replace(reply, value=parsed(reply.text, schema))
+    return replace(reply, value=parse_json(reply.text, schema))

@@ -83,7 +83,7 @@ TEMPLATES = {
 }
 
 
-def named(name: str) -> Template:
+def find_template(name: str) -> Template:
     """The template ``name``; raise ``BadSettings`` if there is none."""
     if name not in TEMPLATES:
         raise BadSettings("settings.no_template", name=name, templates=tuple(TEMPLATES))
@@ -95,12 +95,12 @@ def render(template: Template, messages: Sequence[Message]) -> list[Part]:
     if not messages or messages[-1].role != "user":
         raise UsageError("chat.ends_with_user")
     parts: list[Part] = []
-    for message in _without_system(messages) if "system" not in template.before else messages:
+    for message in _merge_system(messages) if "system" not in template.before else messages:
         parts += [*template.before[message.role], (message.content, False), *template.after[message.role]]
-    return _joined([*parts, *template.reply])
+    return _join([*parts, *template.reply])
 
 
-def _without_system(messages: Sequence[Message]) -> list[Message]:
+def _merge_system(messages: Sequence[Message]) -> list[Message]:
     """``messages`` with the system messages moved into the first user message."""
     instructions = "\n\n".join(message.content for message in messages if message.role == "system")
     others = [message for message in messages if message.role != "system"]
@@ -111,7 +111,7 @@ def _without_system(messages: Sequence[Message]) -> list[Message]:
     return [*others[:first], merged, *others[first + 1 :]]
 
 
-def _joined(parts: Sequence[Part]) -> list[Part]:
+def _join(parts: Sequence[Part]) -> list[Part]:
     joined: list[Part] = []
     for text, markup in parts:
         if joined and not markup and not joined[-1][1]:

@@ -151,7 +151,7 @@ CALLS: dict[str, Callable[[LlamaChat], object]] = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_killed_child_is_a_clear_error_and_the_next_request_works(path: Path, name: str) -> None:
-    structured.parsed('{"label": "yes"}', SCHEMA)  # loads its library, which would take until after the kill
+    structured.parse_json('{"label": "yes"}', SCHEMA)  # loads its library, which would take until after the kill
     with closing(chat(path)) as model:
         for number, code in ((signal.SIGKILL, "chat.killed"), (signal.SIGILL, "chat.other_processor")):
             model.count(["load it"])

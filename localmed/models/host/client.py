@@ -40,7 +40,7 @@ from localmed.models.host.protocol import (
     facts,
     methods,
     read,
-    unexpected,
+    unexpected_answer,
 )
 from localmed.process import hooks
 
@@ -96,10 +96,12 @@ def connect(data: Path, settings: HostSettings, choices: Mapping[str, str], user
         return Hosted(client=Missed(client)) if listens(data) else NOTHING
     others = tuple(sorted(role for role, chosen in choices.items() if welcome.choices.get(role) != chosen))
     try:
-        models: Any = {role: Remote(client, role, said) for role, said in welcome.models.items() if role not in others}
+        models: Any = {
+            role: Remote(client, role, properties) for role, properties in welcome.models.items() if role not in others
+        }
         return Hosted(**models, others=others, client=client)
     except MALFORMED:
-        raise unexpected() from None
+        raise unexpected_answer() from None
 
 
 def status(data: Path, settings: HostSettings, choices_here: Mapping[str, str]) -> Status | None:
@@ -138,44 +140,44 @@ def unhurried(encoder: Embedder) -> Embedder:
 class Remote:
     """A model at a host, with the methods and properties of its role's port."""
 
-    def __init__(self, client: Client, role: str, said: Mapping[str, Any], low: bool = False) -> None:
-        self._client, self._role, self._said, self._low = client, role, said, low
+    def __init__(self, client: Client, role: str, properties: Mapping[str, Any], low: bool = False) -> None:
+        self._client, self._role, self._properties, self._low = client, role, properties, low
         for name, kind in facts(role).items():
-            setattr(self, name, read(said[name], kind))
+            setattr(self, name, read(properties[name], kind))
 
     def unhurried(self) -> Remote:
         """The same model at low priority."""
-        return Remote(self._client, self._role, self._said, low=True)
+        return Remote(self._client, self._role, self._properties, low=True)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name not in methods(self._role):
             raise AttributeError(name)
-        return partial(self._called, name)
+        return partial(self._call, name)
 
-    def _called(self, name: str, *given: Any, **named: Any) -> Any:
+    def _call(self, name: str, *given: Any, **named: Any) -> Any:
         call = methods(self._role)[name]
         bound = call.signature.bind(self, *given, **named)
         bound.apply_defaults()
         arguments = {key: value for key, value in bound.arguments.items() if key in call.types}
         watch = arguments.pop("watch", UNWATCHED)
         seconds = 0 if self._role == "chat" else self._client.answer_seconds  # a chat model's own bounds hold
-        listed = LISTS.get(name, "")
+        parameter = LISTS.get(name, "")
 
-        def asked(part: dict[str, Any]) -> Any:
+        def ask(part: dict[str, Any]) -> Any:
             return self._client.ask(self._role, name, arguments | part, call.result, watch, seconds, self._low)
 
-        if not listed:
-            return asked({})
-        items, results = arguments[listed], []
-        pieces = list(_pieces(items, (LOW_PIECE if self._low else PIECE) if name in IN_PIECES else len(items) + 1))
+        if not parameter:
+            return ask({})
+        items, results = arguments[parameter], []
+        pieces = list(_split(items, (LOW_PIECE if self._low else PIECE) if name in IN_PIECES else len(items) + 1))
         for places in pieces:
-            results.append(asked({listed: [items[place] for place in places]}))
-            if not _has(results[-1], len(places)):
-                raise unexpected()
-        return results[0] if len(results) == 1 else _joined(results, np.argsort(np.concatenate(pieces)))
+            results.append(ask({parameter: [items[place] for place in places]}))
+            if not _has_length(results[-1], len(places)):
+                raise unexpected_answer()
+        return results[0] if len(results) == 1 else _merge(results, np.argsort(np.concatenate(pieces)))
 
 
-def _pieces(items: Sequence[Any], most: int) -> Iterator[list[int]]:
+def _split(items: Sequence[Any], most: int) -> Iterator[list[int]]:
     """The indexes of ``items`` in pieces; several pieces of texts are sorted longest first, as models batch."""
     places = list(range(len(items)))
     if len(places) > most and isinstance(items[0], str):
@@ -184,15 +186,15 @@ def _pieces(items: Sequence[Any], most: int) -> Iterator[list[int]]:
         yield places[start : start + most]
 
 
-def _has(result: Any, count: int) -> bool:
+def _has_length(result: Any, count: int) -> bool:
     """Whether ``result``, or each part of a tuple, has ``count`` items."""
-    return all(_has(part, count) for part in result) if isinstance(result, tuple) else len(result) == count
+    return all(_has_length(part, count) for part in result) if isinstance(result, tuple) else len(result) == count
 
 
-def _joined(results: Sequence[Any], order: Any) -> Any:
+def _merge(results: Sequence[Any], order: Any) -> Any:
     """The results of several pieces as one, in ``order``."""
     if isinstance(results[0], tuple):
-        return tuple(_joined(parts, order) for parts in zip(*results, strict=True))
+        return tuple(_merge(parts, order) for parts in zip(*results, strict=True))
     if isinstance(results[0], np.ndarray):
         return np.concatenate(results)[order]
     together = [item for result in results for item in result]
@@ -211,7 +213,9 @@ class Client:
     def greet(self) -> Welcome:
         """Ask the host who it is; raise ``ModelError`` if none answers or its version differs."""
         seconds = self._settings.connect_seconds
-        welcome: Welcome = self._asked(self._request("", "welcome", {}), Welcome, UNWATCHED, seconds, "host.not_within")
+        welcome: Welcome = self._exchange(
+            self._request("", "welcome", {}), Welcome, UNWATCHED, seconds, "host.not_within"
+        )
         if welcome.version != __version__:
             raise ModelError("host.version")
         self._choices = welcome.choices
@@ -235,27 +239,27 @@ class Client:
         if watch is UNWATCHED and active is not hooks.SILENT:
             watch = Watch(cancelled=active.cancel.cancelled)
         request = self._request(role, method, arguments, low, watch.token is not UNWATCHED.token)
-        return self._asked(request, kind, watch, seconds, "host.late")
+        return self._exchange(request, kind, watch, seconds, "host.late")
 
     def _request(
         self, role: str, method: str, arguments: Mapping[str, Any], low: bool = False, heard: bool = False
     ) -> Call:
         return Call(__version__, self._user, role, method, arguments, self._choices, low, heard)
 
-    def _asked(self, request: Call, kind: Any, watch: Watch, seconds: float, late: str) -> Any:
-        with closing(self._dialled()) as wire:
+    def _exchange(self, request: Call, kind: Any, watch: Watch, seconds: float, late: str) -> Any:
+        with closing(self._dial()) as wire:
             try:
-                with suppress(Broken):  # a host that refuses has said why before it heard of us
+                with suppress(Broken):  # a host that refuses answers before it has read the request
                     wire.send(request)
-                answer = self._followed(wire, watch, seconds, late)
+                answer = self._await_answer(wire, watch, seconds, late)
             except Broken:
                 raise ModelError("host.ended") from None
         try:
             return read(answer, kind)
         except MALFORMED:
-            raise unexpected() from None
+            raise unexpected_answer() from None
 
-    def _dialled(self) -> Wire:
+    def _dial(self) -> Wire:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         wire = Wire(connection, self._settings.message_bytes, self._settings.message_seconds)
         try:
@@ -270,7 +274,7 @@ class Client:
             raise ModelError("host.foreign")
         return wire
 
-    def _followed(self, wire: Wire, watch: Watch, seconds: float, late: str) -> Any:
+    def _await_answer(self, wire: Wire, watch: Watch, seconds: float, late: str) -> Any:
         """Wait for the answer, passing on tokens and progress."""
         silent = self._settings.silent_seconds
         began = last_sign = time.monotonic()
@@ -286,7 +290,11 @@ class Client:
             if message is None:
                 continue
             last_sign = now
-            kind, value = _heard(message)
+            try:
+                kind, *values = message
+                value = _KNOWN[kind](*values)
+            except MALFORMED:
+                raise unexpected_answer() from None
             if kind == "token":
                 watch.token(value)
             elif kind == "progress":
@@ -304,13 +312,13 @@ class Missed:
     """A host that did not answer, for example because it is busy: asked again at intervals, in a thread of its own."""
 
     def __init__(self, client: Client) -> None:
-        self._client, self._asked, self._answers = client, time.monotonic(), False
+        self._client, self._last_asked, self._answers = client, time.monotonic(), False
 
     @property
     def lost(self) -> bool:
         """Whether it answers now, so that models loaded in its place can be released."""
-        if not self._answers and time.monotonic() - self._asked > ASKED_AGAIN:
-            self._asked = time.monotonic()
+        if not self._answers and time.monotonic() - self._last_asked > ASKED_AGAIN:
+            self._last_asked = time.monotonic()
             threading.Thread(target=self._greet, name="model host", daemon=True).start()
         return self._answers
 
@@ -341,12 +349,3 @@ _KNOWN: Mapping[str, Callable[..., Any]] = {
     "error": lambda error: errors.from_json(error, ModelError, LocalmedError),
     "other": lambda: None,
 }
-
-
-def _heard(message: Any) -> tuple[str, Any]:
-    """Validate a message of the host; return its kind and value."""
-    try:
-        kind, *values = message
-        return kind, _KNOWN[kind](*values)
-    except MALFORMED:
-        raise unexpected() from None

@@ -184,7 +184,7 @@ def read(value: Any, kind: Any, most: int | None = None) -> Any:
         types = field_types(made)
         return made(**{name: read(item, types[name], most) for name, item in value.items()})
     if origin in (tuple, list, Sequence):
-        return _list(value, origin, parts, most)
+        return _read_list(value, origin, parts, most)
     if origin in (dict, Mapping):
         return {parts[0](key): read(item, parts[1], most) for key, item in value.items()}
     if isinstance(kind, type) and issubclass(kind, Enum):
@@ -194,7 +194,7 @@ def read(value: Any, kind: Any, most: int | None = None) -> Any:
     return kind(value)
 
 
-def _list(value: Any, origin: Any, parts: Sequence[Any], most: int | None) -> Any:
+def _read_list(value: Any, origin: Any, parts: Sequence[Any], most: int | None) -> Any:
     if not isinstance(value, list) or (most is not None and len(value) > most):
         raise ValueError
     if origin is tuple and parts[-1] is not Ellipsis:
@@ -294,6 +294,6 @@ def failure(error: BaseException) -> list[Any]:
     return ["error", errors.as_json(error)]
 
 
-def unexpected() -> ModelError:
+def unexpected_answer() -> ModelError:
     """The error for an answer that does not match the request."""
     return ModelError("host.answered_else")

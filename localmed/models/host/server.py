@@ -125,7 +125,9 @@ class Host:
             if len(self._connections) < self._settings.connections:
                 wire = Wire(connection, self._settings.message_bytes, self._settings.message_seconds)
                 self._connections.add(wire)
-                threading.Thread(target=self._visited, args=(wire,), name="host-connection", daemon=True).start()
+                threading.Thread(
+                    target=self._serve_connection, args=(wire,), name="host-connection", daemon=True
+                ).start()
                 continue
             with suppress(Broken), closing(Wire(connection, self._settings.message_bytes, REFUSAL)) as wire:
                 wire.send(failure(Busy("host.connections", count=self._settings.connections)))
@@ -149,7 +151,7 @@ class Host:
             process=os.getpid(),
             version=__version__,
             seconds=time.monotonic() - self._began,
-            models={role: _name(model) for role, model in self._models.items() if role in choice.HOSTED},
+            models={role: _name_of(model) for role, model in self._models.items() if role in choice.HOSTED},
             choices=self._choices,
             connections=len(self._connections),
             waiting={name: worker.waiting() for name, worker in self._owners.items()},
@@ -160,7 +162,7 @@ class Host:
 
     # --- one connection ------------------------------------------------------------------------------------------
 
-    def _visited(self, wire: Wire) -> None:
+    def _serve_connection(self, wire: Wire) -> None:
         try:
             process, user = wire.peer()
             message = wire.receive(self._settings.message_seconds) if user == os.getuid() else None
@@ -171,7 +173,7 @@ class Host:
         except (Broken, LocalmedError):  # it has gone, or does not even take an error
             return
         except BaseException as error:
-            _note(error)
+            _log_failure(error)
         finally:
             self._connections.discard(wire)
             wire.close()
@@ -189,7 +191,7 @@ class Host:
         known = request.role in PORTS and request.method in methods(request.role)
         user = request.user[:LONGEST_NAME] or process
         try:
-            answer = self._taken(wire, user, request) if known else failure(_refused())
+            answer = self._run(wire, user, request) if known else failure(ModelError("host.not_its_work"))
         except LocalmedError as error:
             answer = failure(error)
         with self._counting:
@@ -200,7 +202,7 @@ class Host:
             wire.send(failure(error))
         return None
 
-    def _taken(self, wire: Wire, user: str, request: Call) -> list[Any]:
+    def _run(self, wire: Wire, user: str, request: Call) -> list[Any]:
         """The answer to ``request``, errors included; raise ``Busy`` if too many wait, ``Broken`` if the client has
         gone.
 
@@ -212,7 +214,7 @@ class Host:
             lambda: gone.is_set() or self._ending.is_set(),
             lambda done, total: said.put(["progress", done, total]),
         )
-        work, worker = self._work(request, watch), self._owners[PORTS[request.role][0]]
+        work, worker = self._prepare(request, watch), self._owners[PORTS[request.role][0]]
         future = worker.submit(user, work, request.low)
         future.add_done_callback(lambda _: said.put(None))
         last_sign = time.monotonic()
@@ -227,14 +229,14 @@ class Host:
                         continue
                     message = ["beat"]
                 if message is None:
-                    return _outcome(future)
+                    return _result(future)
                 wire.send(message)
                 last_sign = time.monotonic()
         finally:
             gone.set()
             future.cancel()  # one that runs is cancelled by its model, which watches
 
-    def _work(self, request: Call, watch: Watch) -> Callable[[], Any]:
+    def _prepare(self, request: Call, watch: Watch) -> Callable[[], Any]:
         """Validate ``request`` and return the call for the owner thread; raise ``ModelError`` if it is invalid."""
         call = methods(request.role)[request.method]
         try:
@@ -245,7 +247,7 @@ class Host:
             if given.keys() != call.types.keys():
                 raise ValueError
         except MALFORMED:
-            raise _refused() from None
+            raise ModelError("host.not_its_work") from None
         watched = hooks.Hooks(cancel=_Gone(watch))
 
         def done() -> Any:
@@ -255,11 +257,7 @@ class Host:
         return done
 
 
-def _refused() -> ModelError:
-    return ModelError("host.not_its_work")
-
-
-def _outcome(future: Future[Any]) -> list[Any]:
+def _result(future: Future[Any]) -> list[Any]:
     try:
         return ["done", future.result()]
     except CancelledError:
@@ -267,16 +265,16 @@ def _outcome(future: Future[Any]) -> list[Any]:
     except LocalmedError as error:
         return failure(error)
     except BaseException as error:  # a panic of a library too: its words may quote a text
-        _note(error)
+        _log_failure(error)
         return failure(error)
 
 
-def _note(error: BaseException) -> None:
+def _log_failure(error: BaseException) -> None:
     """Print where a request failed and the kind of error, never its text, which may quote a question."""
     print(f"localmed host: a request failed ({confined.place(error)})", file=sys.stderr, flush=True)
 
 
-def _name(model: Any) -> str:
+def _name_of(model: Any) -> str:
     identity = getattr(model, "identity", None)
     if identity is None:
         return str(model.name)
@@ -305,9 +303,9 @@ def serve(data: Path, made: Callable[[], Host], ready: Callable[[Status, Path], 
     ``made`` creates the host if none is running. Raise ``Busy`` if one is, ``ModelError`` if a model cannot be loaded.
     """
     few_arenas()
-    with claimed(data) as folder, closing(made()) as host:
+    with claim(data) as folder, closing(made()) as host:
         host.warm()
-        with _listening(folder) as listener:
+        with _listen(folder) as listener:
             ready(host.status(), folder / SOCKET)
             host.serve(listener, stop)
 
@@ -329,7 +327,7 @@ def made(settings: Settings, chosen: Mapping[str, str], registry: Registry, near
 
 
 @contextmanager
-def claimed(data: Path) -> Iterator[Path]:
+def claim(data: Path) -> Iterator[Path]:
     """Lock and return the host's folder; raise ``Busy`` if another host has it."""
     folder = data / FOLDER
     for path in (data, folder):  # the data folder may be made here: for its owner only
@@ -345,7 +343,7 @@ def claimed(data: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _listening(folder: Path) -> Iterator[socket.socket]:
+def _listen(folder: Path) -> Iterator[socket.socket]:
     """A listening socket that only its owner may use, removed at the end."""
     path = folder / SOCKET
     path.unlink(missing_ok=True)

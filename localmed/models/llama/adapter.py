@@ -23,7 +23,7 @@ from localmed.domain import errors
 from localmed.domain.errors import Cancelled, LocalmedError, ModelError, UsageError
 from localmed.domain.ports import UNWATCHED, ChatIdentity, Choice, Message, Reply, Request, Watch
 from localmed.models import structured
-from localmed.models.templates import named, render
+from localmed.models.templates import find_template, render
 from localmed.process import children
 
 COMMAND = children.command("localmed.models.llama.child")
@@ -57,7 +57,7 @@ class LlamaChat:
         command: Sequence[str] = COMMAND,
     ) -> None:
         self._file, self._settings = file, settings
-        self._template = named(file.template)
+        self._template = find_template(file.template)
         self.identity = ChatIdentity(file.name, file.sha256, min(settings.context, file.context))
         self.owner = Owner(self._setup, settings, admit, command)
 
@@ -77,7 +77,13 @@ class LlamaChat:
             "seed": request.seed,
             "heard": watch.token is not UNWATCHED.token,  # each token sent would wake this process on the child's core
         }
-        return structured.finished(_reply(self.owner.ask("complete", values, watch)), request.schema)
+        answer = self.owner.ask("complete", values, watch)
+        try:
+            counts = int(answer["prompt_tokens"]), int(answer["reply_tokens"])
+            reply = Reply(str(answer["text"]), *counts, answer["finish"])
+        except (KeyError, TypeError, ValueError):
+            raise ModelError("chat.answered_else") from None
+        return structured.validate_reply(reply, request.schema)
 
     def choose(
         self, prefix: Sequence[Message], branches: Sequence[str], labels: Sequence[str], watch: Watch = UNWATCHED
@@ -86,7 +92,7 @@ class LlamaChat:
         half of the probability.
         """
         structured.check_labels(labels)
-        prompts = [render(self._template, structured.continued(prefix, branch)) for branch in branches]
+        prompts = [render(self._template, structured.append_branch(prefix, branch)) for branch in branches]
         if not prompts:
             return []
         answer = self.owner.ask("choose", {"prompts": prompts, "labels": list(labels)}, watch)
@@ -136,13 +142,6 @@ def parts(path: Path) -> list[Path]:
     return [path.with_name(f"{name}-{number:05d}-of-{count}.gguf") for number in range(1, int(count) + 1)]
 
 
-def _reply(answer: Mapping[str, Any]) -> Reply:
-    try:
-        return Reply(str(answer["text"]), int(answer["prompt_tokens"]), int(answer["reply_tokens"]), answer["finish"])
-    except (KeyError, TypeError, ValueError):
-        raise ModelError("chat.answered_else") from None
-
-
 class Owner:
     """Owns the child process of one model: starts it at first use and ends it after a long idle time.
 
@@ -185,7 +184,7 @@ class Owner:
             if self._closed:
                 raise ModelError("model.chosen_anew")
             try:
-                answer = self._answer(kind, values, watch)
+                answer = self._exchange(kind, values, watch)
             except BaseException:
                 self._drop()
                 raise
@@ -197,20 +196,20 @@ class Owner:
             raise answer
         return answer
 
-    def _answer(self, kind: str, values: Mapping[str, Any], watch: Watch) -> dict[str, Any] | LocalmedError:
-        child = self._child if self._child and self._child.alive() else self._started(watch)
+    def _exchange(self, kind: str, values: Mapping[str, Any], watch: Watch) -> dict[str, Any] | LocalmedError:
+        child = self._child if self._child and self._child.alive() else self._start(watch)
         self._requests += 1
         bound = self._settings.hang_seconds
         self._send(child, [kind, self._requests, values], bound)
-        return self._followed(child, watch, bound, self._requests)
+        return self._await_answer(child, watch, bound, self._requests)
 
-    def _started(self, watch: Watch) -> children.Child:
+    def _start(self, watch: Watch) -> children.Child:
         self._drop()
         self._admit()
         child = self._child = children.Child(self._command, self._settings.reply_bytes)
         bound = self._settings.load_seconds
         self._send(child, self._setup(), bound)
-        facts = self._followed(child, watch, bound)
+        facts = self._await_answer(child, watch, bound)
         if isinstance(facts, LocalmedError):
             raise facts
         self.facts = facts
@@ -245,9 +244,9 @@ class Owner:
         except TimeoutError:
             raise ModelError("chat.silent", bound=bound) from None
         except OSError:
-            raise _ending(child) from None
+            raise _ending_error(child) from None
 
-    def _followed(
+    def _await_answer(
         self, child: children.Child, watch: Watch, bound: float, request: int = 0
     ) -> dict[str, Any] | LocalmedError:
         """The child's answer, or the error that it reports; tokens and progress are passed on.
@@ -283,7 +282,7 @@ class Owner:
         try:
             line = child.line(_LOOK)
         except BrokenPipeError:
-            raise _ending(child) from None
+            raise _ending_error(child) from None
         except children.TooLong:
             raise ModelError("chat.message_too_long", most=self._settings.reply_bytes) from None
         if line is None:
@@ -308,7 +307,7 @@ _ENDINGS = {
 }
 
 
-def _ending(child: children.Child) -> ModelError:
+def _ending_error(child: children.Child) -> ModelError:
     """The error for a child that ended during a request."""
     code = child.code()
     return ModelError(_ENDINGS[code]) if code in _ENDINGS else ModelError("chat.crashed", how=children.outcome(code))

@@ -108,7 +108,7 @@ def main() -> None:
     os.nice(setup.pop("nice"))
     threading.Thread(target=line.watch, daemon=True).start()
     try:
-        model = _loaded(line, setup, network)
+        model = _load(line, setup, network)
         while True:
             kind, request, *values = line.next()
             if kind != "cancel":  # one that came too late
@@ -117,7 +117,7 @@ def main() -> None:
         os._exit(OUT_OF_MEMORY)
 
 
-def _loaded(line: Line, setup: dict[str, Any], network: str) -> engine.Engine:
+def _load(line: Line, setup: dict[str, Any], network: str) -> engine.Engine:
     """Load the model, or report the error and end the process."""
     line.send("loading")
     memory = setup.pop("memory_bytes")
@@ -128,7 +128,7 @@ def _loaded(line: Line, setup: dict[str, Any], network: str) -> engine.Engine:
     except MemoryError:
         raise
     except Exception as error:
-        line.send(*_ending(error))
+        line.send(*_error_message(error))
         os._exit(1)
     line.send("done", {"context": model.context, "network": network})
     return model
@@ -147,7 +147,7 @@ def serve(model: engine.Engine, line: Line, kind: str, request: int, values: dic
     except MemoryError:  # nothing can be trusted after this
         raise
     except Exception as error:
-        line.send(*_ending(error))
+        line.send(*_error_message(error))
 
 
 def _complete(model: engine.Engine, values: dict[str, Any], check: Callable[[], None], send: Any) -> dict[str, Any]:
@@ -189,7 +189,7 @@ _DOES: dict[str, Callable[..., dict[str, Any]]] = {
 }
 
 
-def _ending(error: Exception) -> list[Any]:
+def _error_message(error: Exception) -> list[Any]:
     """The message for an error; never the text of a foreign exception."""
     if isinstance(error, ModelError):
         reported = error

@@ -147,11 +147,11 @@ class _Reader:
             if piece.start == 0:
                 for sequence in piece.sequences:
                     self._engine.share(sequence)
-            slots += self._text(piece, rests[piece.branch])
+            slots += self._rest_slots(piece, rests[piece.branch])
             if piece.last:
                 paths.append((piece.branch, ()))
                 for path, sequence in zip(self._tree.paths, piece.sequences, strict=True):
-                    slots += self._path(path, sequence, self._shared + piece.stop)
+                    slots += self._path_slots(path, sequence, self._shared + piece.stop)
                     paths += [(piece.branch, path[: at + 1]) for at in range(len(path))]
         rows: dict[int, dict[Path, Row]] = {branch: {} for branch, _ in paths}
         for (branch, path), row in zip(paths, self._engine.read(slots), strict=True):
@@ -162,11 +162,11 @@ class _Reader:
                     self._engine.forget(sequence, -1)
         return {branch: probabilities(logits, self._labels) for branch, logits in rows.items()}
 
-    def _text(self, piece: Piece, rest: Sequence[int]) -> list[Slot]:
+    def _rest_slots(self, piece: Piece, rest: Sequence[int]) -> list[Slot]:
         last = piece.stop - 1 if piece.last else -1
         return [Slot(rest[at], self._shared + at, piece.sequences, at == last) for at in range(piece.start, piece.stop)]
 
-    def _path(self, path: Path, sequence: int, position: int) -> list[Slot]:
+    def _path_slots(self, path: Path, sequence: int, position: int) -> list[Slot]:
         return [Slot(token, position + at, (sequence,), True) for at, token in enumerate(path)]
 
 

@@ -44,25 +44,25 @@ class Sampler:
         token: int = self._api.llama_sampler_sample(self._draw, context, -1)
         if self._grammar is None:
             return token
-        if not self._allowed(token):
-            token = self._taken_of_allowed(context)
+        if not self._is_allowed(token):
+            token = self._take_allowed(context)
         self._api.llama_sampler_accept(self._grammar, token)
         return token
 
-    def _allowed(self, token: int) -> bool:
-        row = self._ruled(np.array([(token, 1.0, 0.0)], _TOKENS))
+    def _is_allowed(self, token: int) -> bool:
+        row = self._apply_grammar(np.array([(token, 1.0, 0.0)], _TOKENS))
         return bool(np.isfinite(row.data[0].logit))
 
-    def _taken_of_allowed(self, context: Any) -> int:
+    def _take_allowed(self, context: Any) -> int:
         tokens = np.zeros(self._size, _TOKENS)
         tokens["id"] = np.arange(self._size)
         logits = self._api.llama_get_logits_ith(context, -1)
         tokens["logit"] = np.ctypeslib.as_array(logits, shape=(self._size,))
-        rows = self._ruled(tokens)
+        rows = self._apply_grammar(tokens)
         self._api.llama_sampler_apply(self._draw, ctypes.byref(rows))
         return int(rows.data[rows.selected].id)
 
-    def _ruled(self, tokens: np.ndarray[Any, Any]) -> Any:
+    def _apply_grammar(self, tokens: np.ndarray[Any, Any]) -> Any:
         """``tokens`` in llama.cpp's structure, with a logit of minus infinity where the grammar forbids one."""
         kind = self._api.llama_token_data
         rows = self._api.llama_token_data_array(tokens.ctypes.data_as(ctypes.POINTER(kind)), len(tokens), -1, False)
@@ -119,7 +119,7 @@ class Engine:
         self.context = self._api.llama_n_ctx(self._context)
         self.micro_batch, self.sequences = setup.micro_batch, setup.sequences
         self._marks, self._mark = frozenset[int](), re.compile("")  # until they are known
-        self._marks, self.end = self._known_marks(setup)
+        self._marks, self.end = self._find_marks(setup)
         self._mark = re.compile(f"(?={'|'.join(map(re.escape, setup.marks))})")
 
     def _load(self, setup: Setup) -> Any:
@@ -146,7 +146,7 @@ class Engine:
             raise ModelError("chat.context_memory", context=setup.context)
         return context
 
-    def _known_marks(self, setup: Setup) -> tuple[frozenset[int], int]:
+    def _find_marks(self, setup: Setup) -> tuple[frozenset[int], int]:
         """The template's control tokens and the one that ends a turn; ``ModelError`` if the model lacks them."""
         known: set[int] = set()
         for mark in setup.marks:

@@ -414,7 +414,7 @@ def find_template(choice: Choice, template: str) -> str:
     name = template or (choice.manifest.template if choice.manifest else "")
     if not name:
         raise UsageError("model.no_chat_template", name=choice.name, known=tuple(templates.TEMPLATES))
-    templates.named(name)
+    templates.find_template(name)
     return name
 
 
