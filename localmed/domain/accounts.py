@@ -10,7 +10,7 @@ from enum import StrEnum
 class Right(StrEnum):
     """A permission; pages and changes name the one that they need."""
 
-    ASK = "ask"  # and search, and see one's own history
+    ASK = "ask"  # and search, and see one's history
     LIBRARY = "library"  # change the library and who may read it
     SAFETY = "safety"  # read the audit log and reports, stop a workflow, model or collection
     MODELS = "models"  # choose the models, see the machine
@@ -30,14 +30,14 @@ RIGHTS: Mapping[SessionRole, frozenset[Right]] = {
     SessionRole.READER: frozenset({Right.ASK}),
     SessionRole.LIBRARIAN: frozenset({Right.ASK, Right.LIBRARY}),
     SessionRole.SAFETY: frozenset({Right.ASK, Right.SAFETY}),
-    SessionRole.ADMIN: frozenset(Right),  # could give themselves any role: what they do is audited
+    SessionRole.ADMIN: frozenset(Right),  # they can assign themselves any role; their actions are audited
 }
-# The right that a change needs, by the first word of its name in the audit log; all others change the library.
+# The right for a change, by the first word of its name in the audit log; all others change the library.
 NEEDS: Mapping[str, Right] = {
     "model": Right.MODELS,
     "account": Right.ACCOUNTS,
     "safety": Right.SAFETY,
-    "trust": Right.ACCOUNTS,  # whose packs are taken in
+    "trust": Right.ACCOUNTS,  # whose packs are imported
 }
 
 

@@ -297,7 +297,7 @@ def from_one(answer: Answer) -> Answer:
 
 FORMAT = "localmed answer 4"  # 4: receipts
 BEFORE = "localmed answer 3"
-LARGEST = 64 * 2**20  # bytes of an answer as JSON; one over three tiers has about 0.2 MiB
+LARGEST = 64 * 2**20  # bytes of an answer as JSON; an answer over three tiers has about 0.2 MiB
 
 
 @cache

@@ -21,9 +21,9 @@ from typing import Any
 from localmed.domain.messages import Message
 from localmed.messages import as_json, from_json
 
-TYPE = "type"  # names the class of an object where the field's type does not
+TYPE = "type"  # names the class of an object if the field's type does not
 _PLAIN = (str, int, float, bool)
-GONE = {"Conflict": {"amounts", "caution"}, "TermPart": {"under"}}  # fields that 0.1.0 wrote
+GONE = {"Conflict": {"amounts", "caution"}, "TermPart": {"under"}}  # fields written by 0.1.0
 
 
 class Codec:

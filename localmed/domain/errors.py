@@ -15,8 +15,8 @@ from typing import Any, Self
 
 from localmed.domain import Message, Parameter, message
 
-LONGEST_WORD = 500  # characters of one parameter of an error that comes from another process
-_KNOWN_REASONS = frozenset({  # those of the system that have words of ours
+LONGEST_WORD = 500  # characters of a parameter of an error from another process
+_KNOWN_REASONS = frozenset({  # system errors that the catalogue explains
     errno.EACCES, errno.EEXIST, errno.EISDIR, errno.ENODEV, errno.ENOENT, errno.ENOSPC, errno.ENOTDIR, errno.EPERM,
     errno.EROFS,
 })  # fmt: skip
@@ -125,7 +125,7 @@ class QueueFull(Busy):
 
     def __init__(self, code: str | Message, remedy: Message | None = None, /, **parameters: Parameter) -> None:
         super().__init__(code, remedy, **parameters)
-        self.seconds = int(str(dict(self.message.parameters).get("seconds", 0)))  # until a place should be free
+        self.seconds = int(str(dict(self.message.parameters).get("seconds", 0)))  # estimated time until a place is free
 
 
 class Unreachable(Busy):
@@ -217,7 +217,7 @@ class Faltered(ModelError):
 class Cancelled(ModelError):
     """The caller gave up before the work was done."""
 
-    exit_code = 130  # as of a command that Ctrl-C ended
+    exit_code = 130  # as of a command ended by Ctrl-C
 
 
 def reason(error: BaseException) -> Message:

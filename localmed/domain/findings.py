@@ -33,7 +33,7 @@ class Found:
     near: float | None = None
 
 
-ALL = "*"  # among the names of readings that are left out: every reading
+ALL = "*"  # in ``left_out``: every reading
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from localmed.domain.messages import Message
 
 SERVED, UNCHANGED, KEPT_BACK, FAILED, INTERRUPTED = "served", "unchanged", "kept_back", "failed", "interrupted"
-CHANGES = ("added", "changed", "removed", "quarantined", "left", "note")  # of files, as the report orders them
+CHANGES = ("added", "changed", "removed", "quarantined", "left", "note")  # of files, in the report's order
 
 
 @dataclass(frozen=True, slots=True)

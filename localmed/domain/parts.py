@@ -51,9 +51,9 @@ class NearestPart:
 class Restated(StrEnum):
     """Who restated a line of an order in plain words."""
 
-    QUOTED = "quoted"  # nobody: the line stands as it is written
+    QUOTED = "quoted"  # nobody: the line is shown as written
     MODEL = "model"
-    REJECTED = "rejected"  # a model did, and not everything of the line was in it: its words are not shown
+    REJECTED = "rejected"  # a model's wording omitted something of the line and is not shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class ReadingScale(StrEnum):
     """The unit of a reading level."""
 
     GRADE = "grade"  # Flesch-Kincaid: school years in the United States
-    CHARACTERS = "characters"  # a sentence, on average
+    CHARACTERS = "characters"  # average characters a sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +222,7 @@ class SourceLevelPart(_NoStatements):
     edition: str = ""
 
 
-# --- verify: an answer held against the library -----------------------------------------------------------------------
+# --- verify: an answer compared with the library ----------------------------------------------------------------------
 
 
 class Label(StrEnum):
@@ -353,7 +353,7 @@ class StudiesPart(_NoStatements):
     studies: tuple[StudyRow, ...]
 
 
-# --- plan: which source is asked what ---------------------------------------------------------------------------------
+# --- plan: the queries to each source ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

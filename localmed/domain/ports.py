@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     Vectors = npt.NDArray[np.float32]
 
 
-STORED = "sentences"  # beside a passage's vector
+STORED = "sentences"  # stored besides a passage's vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Stance:
         return self.entailment + self.neutral + self.contradiction > 0
 
 
-NOT_JUDGED = Stance(0.0, 0.0, 0.0)  # in a language that the judge was not shown to know, or where there is no judge
+NOT_JUDGED = Stance(0.0, 0.0, 0.0)  # there is no judge, or none for this language
 
 
 class Entailment(Protocol):
@@ -117,7 +117,7 @@ class Entailment(Protocol):
         ...
 
 
-Weights = Mapping[int, float]  # token id -> weight, above 0
+Weights = Mapping[int, float]  # token id -> positive weight
 
 
 class SparseEncoder(Embedder, Protocol):

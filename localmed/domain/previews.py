@@ -39,7 +39,7 @@ class FilePreview:
     documents: tuple[tuple[tuple[Document, tuple[Passage, ...]], Outcome], ...] = ()
     faults: tuple[Fault, ...] = ()
     notes: tuple[Message, ...] = ()
-    going: int = 0  # documents stored of it that are in it no more
+    going: int = 0  # its stored documents that it no longer contains
     folder: Path = Path()
 
     @property

@@ -33,7 +33,7 @@ class Governance:
 
     owner: str = ""
     approver: str = ""
-    effective_from: str = ""  # "": since ever
+    effective_from: str = ""  # "": always effective
     review_by: str = ""  # "": never due
 
     def overdue(self, day: str) -> bool:
@@ -53,7 +53,7 @@ class Status(StrEnum):
     PENDING = "pending"
 
 
-STATED = (Status.CURRENT, Status.SUPERSEDED, Status.WITHDRAWN)  # what a file, a manifest or a librarian may state
+STATED = (Status.CURRENT, Status.SUPERSEDED, Status.WITHDRAWN)  # may be set by a file, a manifest or a librarian
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +227,7 @@ class SearchFilter:
     documents: tuple[str, ...] = ()  # ids
 
 
-# --- statements: what a sentence of an answer rests on, who wrote it, and what its check came to ----------------------
+# --- statements: citations, origin and verdict of an answer's sentences -----------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +274,7 @@ class AnswerSection(StrEnum):
     DOSES = "doses_and_conditions"
     CAUTIONS = "cautions"
     DISAGREE = "sources_disagree"
-    CONTINUES = "section_continues"  # what else stands in the sections that are quoted: no answer, no warning
+    CONTINUES = "section_continues"  # the rest of the quoted sections: no answer, no warning
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,15 +24,15 @@ from localmed.domain import Message, Parameter
 
 LANGUAGES = ("en", "zh")
 FALLBACK = "en"  # for a reader of another language
-LISTING = {"en": ", ", "zh": "、"}  # things of one kind
-ASIDE = {"en": ", ", "zh": "，"}  # a name and what is known of it
-CLAUSES = {"en": "; ", "zh": "；"}  # what may hold commas itself
-COLON = {"en": ": ", "zh": "："}  # a label and what it is of
+LISTING = {"en": ", ", "zh": "、"}  # items of a list
+ASIDE = {"en": ", ", "zh": "，"}  # a name and its details
+CLAUSES = {"en": "; ", "zh": "；"}  # items that may contain commas
+COLON = {"en": ": ", "zh": "："}  # a label and its value
 NOTHING = {"en": "none", "zh": "无"}  # an empty list
 BETWEEN = {"en": ". ", "zh": "。"}  # sentences
 REFERENCE = "@"
 WHAT, COMMAND = ".what", ".command"  # ends of codes: what happened, and the command that helps
-_TABLE = re.compile(r"^(?=\[)", re.MULTILINE)  # where a table begins; no entry begins a line so
+_TABLE = re.compile(r"^(?=\[)", re.MULTILINE)  # the beginning of a table; no entry begins like this
 
 
 def render(message: Message, language: str) -> str:
@@ -45,10 +45,10 @@ def render(message: Message, language: str) -> str:
     )  # the last: stored in older versions
     template = next(filter(None, (_template(language, code) for code in codes)), None)
     values = {name: _value(parameter, language) for name, parameter in message.parameters}
-    with suppress(LookupError, ValueError, TypeError):  # of another version: shown as it is
+    with suppress(LookupError, ValueError, TypeError):  # a message of another version is shown as it is
         if template is not None:
             return template.format(**values)
-    if message.code.endswith(".remedy"):  # of an older version, which said apart what to do
+    if message.code.endswith(".remedy"):  # an older version stored the remedy separately
         return ""
     return f"{message.code} {values}" if values else message.code
 

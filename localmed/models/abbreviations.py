@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-CHARACTERS = 20_000  # of a text: some twenty passages; 50 ms
+CHARACTERS = 20_000  # of a text, some twenty passages; takes 50 ms
 
 
 def expand(text: str) -> Mapping[str, str] | None:
@@ -23,7 +23,7 @@ def expand(text: str) -> Mapping[str, str] | None:
         return None
     plain = text[:CHARACTERS].replace("（", " (").replace("）", ") ")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of spaCy, where a text has no abbreviation
+        warnings.simplefilter("ignore")  # spaCy warns if a text has no abbreviation
         shorts = pipeline(plain)._.abbreviations
     long_forms: dict[str, str] = {}
     for short in shorts:
@@ -36,7 +36,7 @@ def _pipeline() -> Callable[[str], Any] | None:
     """The detector on a blank pipeline, or None; its import takes two seconds."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # theirs
+            warnings.simplefilter("ignore")  # the libraries' own warnings
             import spacy
             from scispacy.abbreviation import AbbreviationDetector  # noqa: F401  (registers the pipe)
     except ImportError:

@@ -22,7 +22,7 @@ from localmed.process import files
 
 CONFIG = "config.json"
 WEIGHTS = "*.safetensors"
-ENGLISH = ("en",)  # what is assumed where no manifest says more
+ENGLISH = ("en",)  # the default without a manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Checkpoint:
         """
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # theirs
+                warnings.simplefilter("ignore")  # the libraries' own warnings
                 load_torch()
                 from transformers.utils import logging
 
@@ -85,7 +85,7 @@ class Checkpoint:
         except ImportError as error:
             library = error.name or type(error).__name__
             raise ModelError("model.needs_library", name=self.name, library=library, extra=extra) from None
-        except Exception as error:  # whatever a damaged checkpoint raises in four libraries
+        except Exception as error:  # a damaged checkpoint raises anything in four libraries
             raise self.load_error(error) from None
 
     def refuse_missing(self, missing: Sequence[str]) -> None:
@@ -114,7 +114,7 @@ def find_missing(folder: Path, tensors: Iterable[str], weights: str) -> list[str
         if path.suffix == ".safetensors":
             with safe_open(path, "pt") as stream:
                 held.update(stream.keys())
-        else:  # tensors only: nothing in the file is run
+        else:  # tensors only: no code in the file runs
             held.update(torch.load(path, map_location="cpu", weights_only=True, mmap=True))
     held.update([name.partition(".")[2] for name in held])
     return [name for name in tensors if name not in held and not name.startswith("pooler.")]

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from localmed.models.registry.registry import Registry
 
 FLAG_EMBEDDING = "FlagEmbedding"
-FITTED = "e5"  # the built-in encoder, on whose vectors weights of rules were fitted; a host owns it too
-YES_NO = "GGUF"  # of a judge of entailment: a language model that answers Yes or No
+FITTED = "e5"  # the built-in encoder, whose vectors the rules' weights were fitted on; a host owns it too
+YES_NO = "GGUF"  # library of an entailment judge: a language model that answers Yes or No
 HOSTED = ("encoder", "reranker", "entailment", "chat")  # the roles that a model host owns
 
 
@@ -136,7 +136,7 @@ def choices(chosen: Mapping[str, str], registrations: Registrations, settings: C
 # --- the chat model ---------------------------------------------------------------------------------------------------
 
 # A registered GGUF file in a child process, or a server inside the hospital.
-KEY = "LOCALMED_CHAT_KEY"  # in the environment: the server's key, where it wants one; settings files are copied around
+KEY = "LOCALMED_CHAT_KEY"  # environment variable with the server's key; settings files are copied around
 
 
 @runtime_checkable
@@ -165,7 +165,7 @@ def server(settings: ChatSettings, registry: Registry) -> OpenAIServer:
 
     if not settings.server_model:
         raise BadSettings("settings.server_model")
-    key = os.environ.get(KEY, "").strip()  # a file that it was read from may end in a line's end
+    key = os.environ.get(KEY, "").strip()  # a key read from a file may end with a newline
     known = partial(features, registry.folder, server_name(settings))
     return OpenAIServer(settings.server, settings.server_model, settings.context, settings, key, known)
 
@@ -187,7 +187,7 @@ def written_by(name: str, settings: ChatSettings, registry: Registry) -> LlamaCh
     except UnknownName:
         raise ModelError("model.not_registered_for", name=name, role="chat", folder="FILE") from None
     path = Opened(model, registry.folder / name).gguf
-    context = model.footprint.context or settings.context  # 0 where neither file nor manifest says it
+    context = model.footprint.context or settings.context  # 0 if neither file nor manifest has it
     sha256 = next(stored.sha256 for stored in model.files if stored.name.rpartition("/")[2] == path.name)
     file = ChatFile(name, path, sha256, model.template, context)
     return LlamaChat(file, settings, lambda: registry.opened(name))

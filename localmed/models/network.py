@@ -21,20 +21,20 @@ from localmed.process.environment import before_models
 if TYPE_CHECKING:
     from torch import Tensor
 
-PASSAGE_TOKENS = 1024  # 1,000 Chinese characters with title and headings are about 700 pieces; the rest is cut
-RESERVED_POSITIONS = 2  # XLM-RoBERTa counts positions from the padding's number + 1; others could read two more
+PASSAGE_TOKENS = 1024  # 1,000 Chinese characters with title and headings are about 700 tokens; longer texts are cut
+RESERVED_POSITIONS = 2  # XLM-RoBERTa counts positions from the padding id + 1; other models could read two more
 GPU_BYTES = 4 * 2**30  # of one batch's activations; more does not make an encoder of 568M weights faster
-CPU_BYTES = 1 * 2**30  # the same in memory, of which the indexes and the page cache want some too
-SHARE = 2  # at most one part in so many of what is free: others may take memory while the batch runs
-MOST_TEXTS = 256  # of one batch, however short: what is lost if one of them fails
-# What a layer holds at once for each token: hidden states (input, norms, query, key, value, mixed, residual) and the
-# two ends of the wide layer; and scores of attention with their softmax and mask for each pair of tokens and head.
+CPU_BYTES = 1 * 2**30  # the same in RAM, which indexes and page cache need too
+SHARE = 2  # use at most this fraction (1/2) of free memory: others may need some while the batch runs
+MOST_TEXTS = 256  # in one batch, however short: one failing text fails them all
+# Memory of a layer for each token: hidden states (input, norms, query, key, value, mixed, residual) and the two ends of
+# the wide layer; for each pair of tokens and head: attention scores with softmax and mask.
 # Measured in float32 on a CPU: 380 MiB for 8 x 1,024 tokens of BGE-M3's sizes (estimated 2.5 GiB: fused attention keeps
-# no scores), 624 MiB for 8 x 512 of DeBERTa-v3 base's (576 MiB), of each some 200 MiB that the first batch takes once.
+# no scores), 624 MiB for 8 x 512 of DeBERTa-v3 base's (576 MiB), each with some 200 MiB for the first batch only.
 HIDDEN_COPIES, WIDE_COPIES, SCORE_COPIES = 8, 2, 4
 
-Rows = Mapping[str, Sequence[Sequence[int]]]  # a tokenizer's outputs by name, a row for each text
-Batch = tuple[list[int], Any]  # the texts' places, and what the network returned
+Rows = Mapping[str, Sequence[Sequence[int]]]  # a tokenizer's outputs by name, a row a text
+Batch = tuple[list[int], Any]  # the texts' indexes, and the network's output
 
 
 def load_torch() -> None:
@@ -58,7 +58,7 @@ def cpu_arithmetic(torch: Any, exact: bool) -> Any:
 def free_bytes(torch: Any) -> int:
     """Bytes that one batch may use now."""
     if torch.cuda.is_available():
-        kept = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()  # torch's own, free for the next batch
+        kept = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()  # torch's cache, free for the next batch
         return min(GPU_BYTES, int(torch.cuda.mem_get_info()[0] + kept) // SHARE)
     return min(CPU_BYTES, psutil.virtual_memory().available // SHARE)
 
@@ -144,7 +144,7 @@ class Network:
             if len(places) == 1:
                 raise _failed(1, error) from None
             output = None
-        except (RuntimeError, IndexError) as error:  # out of memory on the CPU; a tokenizer of another model
+        except (RuntimeError, IndexError) as error:  # out of memory on the CPU; another model's tokenizer
             raise _failed(len(places), error) from None
         if output is not None:
             yield places, output

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 BATCH = 16  # texts; more are no faster
 BATCH_TOKENS = 2048  # padding included: attention over sixteen texts of 512 tokens would take 200 MB at once
-PADDED = 2  # a text is padded to at most so many times its length: sentences beside a question of 512 tokens cost 2 s
+PADDED = 2  # longest padding, as a multiple of a text's length: sentences batched with 512 tokens cost 2 s
 IR_VERSION, OPSET, MICROSOFT = 8, 17, "com.microsoft"
 BLOCK = 32  # weights that share a scale
-FLOAT32 = 1  # computed with, of ``accuracy_level``
-KINDS = {"float32": 1, "uint8": 2, "int32": 6, "int64": 7}  # of numbers, as ONNX counts them
+FLOAT32 = 1  # value of ``accuracy_level``
+KINDS = {"float32": 1, "uint8": 2, "int32": 6, "int64": 7}  # number types of ONNX
 
 
 class Weights(Protocol):
@@ -51,10 +51,10 @@ class Network:
 
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3  # errors
-        # Counted here: by its own count onnxruntime binds its threads to cores, whoever else runs there.
+        # Set here: by default onnxruntime binds its threads to cores, whatever else runs there.
         options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0)))
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # others want the cores too
-        options.enable_cpu_mem_arena = False  # it would keep what the longest batch ever took
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # other processes need the cores
+        options.enable_cpu_mem_arena = False  # it would keep the memory of the longest batch
         self._session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
     def batches(self, lengths: Sequence[int], embedded: Any) -> Iterator[tuple[list[int], Vectors]]:
@@ -185,7 +185,7 @@ def _field(number: int, value: int | float | str | bytes) -> bytes:
 
 
 def _varint(value: int) -> bytes:
-    value &= 2**64 - 1  # negative ones in two's complement
+    value &= 2**64 - 1  # two's complement
     coded = bytearray()
     while value > 127:
         coded.append(value & 127 | 128)

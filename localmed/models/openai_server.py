@@ -45,12 +45,12 @@ from localmed.models.registry.tested import Features
 
 # --- replicas ---------------------------------------------------------------------------------------------------------
 
-AT_ONCE = 8  # requests of one replica: what the slots of a llama-server or a batch of vLLM read side by side
-REST_SECONDS = 10.0  # that a replica is left out after it failed: as long as a server takes to be restarted, about
-LOOK = 0.05  # seconds between two looks at a cancellation
+AT_ONCE = 8  # requests of one replica: slots of a llama-server, or a batch of vLLM
+REST_SECONDS = 10.0  # that a failed replica is left out: about the time of a server's restart
+LOOK = 0.05  # seconds between checks for cancellation
 
 Address = tuple[str, str, int]  # scheme, host, port
-Probe = Callable[[Address], bool]  # whether the server there is well, asked within seconds
+Probe = Callable[[Address], bool]  # whether the server is healthy, within seconds
 
 
 @dataclass(slots=True, eq=False)
@@ -126,25 +126,25 @@ class Replicas:
 # --- the adapter ------------------------------------------------------------------------------------------------------
 
 COMPLETIONS = "/v1/chat/completions"
-TOP = 20  # log-probabilities asked for; servers refuse more
+TOP = 20  # requested log-probabilities; servers refuse more
 LABEL_TOKENS = 64  # a label in quotes has fewer
 NOT_THINKING = {"chat_template_kwargs": {"enable_thinking": False}}
 LOGPROBS = {"max_tokens": 1, "temperature": 0.0, "seed": 0, "logprobs": True, "top_logprobs": TOP}
-BY_STATUS = {401: "key", 403: "key", 404: "unknown"}  # what a status says, as ``chat.server_...``
-# In the field ``code``, ``type`` or ``param`` of an error object: the prompt is too long. OpenAI, llama-server, vLLM.
+BY_STATUS = {401: "key", 403: "key", 404: "unknown"}  # HTTP status -> fault
+# Values of ``code``, ``type`` or ``param`` in an error object if the prompt is too long (OpenAI, llama-server, vLLM).
 TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error", "input_tokens"})
 IN_WORDS = "\n\nReply with one JSON object that fits this JSON schema, and with nothing else:\n"
-ODD_WORD = "quartz-7"  # no model writes it unless it is held to a schema that allows nothing else
-KINDS = {  # of faults that are told apart
+ODD_WORD = "quartz-7"  # no model writes it unless the schema is enforced
+KINDS = {  # fault -> error class; others are ``ModelError``
     "too_long": TooLong,
     "refused": Refused,
     **dict.fromkeys(("late", "broke_off", "unreachable", "no_object", "busy", "failed"), Faltered),
 }
-PAUSE = 0.2  # seconds before a request is tried again
-BYTES_A_TOKEN = 3  # of the estimate: a Chinese character has three and is one token, English has four a token
+PAUSE = 0.2  # seconds before a retry
+BYTES_A_TOKEN = 3  # for the estimate: a Chinese character has three bytes and is one token, English has four a token
 
 _READ = 2**16  # bytes
-_CODE = re.compile(r"[A-Za-z][\w.-]{0,59}")  # a name, never a sentence that could quote a prompt
+_CODE = re.compile(r"[A-Za-z][\w.-]{0,59}")  # an identifier, never a sentence that could quote a prompt
 
 
 class OpenAIServer:
@@ -171,7 +171,7 @@ class OpenAIServer:
         self._authorization = {"Authorization": f"Bearer {key}"} if key else {}
         self._fields: Mapping[str, Any] = {} if settings.thinking else NOT_THINKING
         self._features = features
-        self._measures = True  # until it turns out that the server offers no log-probabilities
+        self._measures = True  # until the server returns no log-probabilities
         self.identity = ChatIdentity(f"{model} at {server}", "", context, remote=True)
 
     def complete(self, request: Request, watch: Watch = UNWATCHED) -> Reply:
@@ -345,13 +345,13 @@ class OpenAIServer:
             self._fail_for(error, ended, address)
         finally:
             connection.close()
-        if ended.why:  # a connection that is shut looks like the end of the answer
+        if ended.why:  # a connection that was shut down looks like the end of the answer
             self._fail_for(OSError(), ended, address)
         status = response.status
         answer = content if isinstance(content, dict) else self._object(content, strict and status == 200)
         if strict and (status >= 500 or status == 429) and not _is_too_long(answer):
             self._fail("busy" if status == 429 else "failed", address, status=status)
-        if body.get("stream") and not streamed:  # a server that answers in one piece all the same
+        if body.get("stream") and not streamed:  # the server ignored ``stream``
             watch.token(_text_of(answer))
         return status, answer
 
@@ -377,7 +377,7 @@ class OpenAIServer:
             content += chunk
             if len(content) > self._settings.reply_bytes:
                 self._fail("bytes", most=self._settings.reply_bytes)
-        if response.length:  # what was announced and did not come
+        if response.length:  # the announced length did not arrive
             raise http.client.IncompleteRead(b"")
         return bytes(content)
 
@@ -396,7 +396,7 @@ class OpenAIServer:
                 continue
             try:
                 piece, end, counts = _parse_event(json.loads(data))
-            except (LookupError, TypeError, AttributeError, RecursionError):  # an error in the middle of the stream too
+            except (LookupError, TypeError, AttributeError, RecursionError):  # including an error within the stream
                 self._fail("completion")
             ended, usage = end or ended, counts or usage
             if piece:
@@ -444,7 +444,7 @@ class _Deadline:
     def watching(self, connection: http.client.HTTPConnection) -> Iterator[None]:
         """Shut ``connection`` down at the deadline or when the caller cancels."""
         held = connection.sock
-        held.settimeout(None)  # the watcher ends it
+        held.settimeout(None)  # the watcher enforces the deadline
         watcher = threading.Thread(target=self._wait, args=(held,), daemon=True)
         watcher.start()
         try:
@@ -460,7 +460,7 @@ class _Deadline:
             elif time.monotonic() > self._deadline:
                 self.why = "late"
             if self.why:
-                with suppress(OSError):  # closed meanwhile
+                with suppress(OSError):  # already closed
                     held.shutdown(socket.SHUT_RDWR)
                 return
 

@@ -30,7 +30,7 @@ class Turns(Generic[Item]):
 
     def __init__(self, waiting: int, per_user: int) -> None:
         self._most, self._each = waiting, per_user
-        self._lines: tuple[OrderedDict[str, deque[Item]], ...] = (OrderedDict(), OrderedDict())  # usual, low
+        self._lines: tuple[OrderedDict[str, deque[Item]], ...] = (OrderedDict(), OrderedDict())  # normal, low priority
 
     def __len__(self) -> int:
         return sum(len(line) for lines in self._lines for line in lines.values())
@@ -86,7 +86,7 @@ class Worker:
                 raise Busy("model.closing")
             self._turns.put(user, (future, call), low)  # type: ignore[arg-type]
             self._changed.notify()
-        future.add_done_callback(lambda ended: self._left(user, ended, low))  # it must not hold ``call``: a cycle
+        future.add_done_callback(lambda ended: self._left(user, ended, low))  # must not refer to ``call``: a cycle
         return future
 
     def _left(self, user: str, ended: Future[Result], low: bool) -> None:
@@ -115,9 +115,9 @@ class Worker:
                 continue
             try:
                 future.set_result(call())
-            except BaseException as error:  # it belongs to whoever asked
+            except BaseException as error:  # raised again in the caller
                 future.set_exception(error)
-            del future, call, job  # nothing of a request is kept until the next one comes
+            del future, call, job  # keeps nothing of a request until the next one
 
     def _next_job(self) -> Job | None:
         with self._changed:
@@ -127,12 +127,11 @@ class Worker:
 
 # --- models of this process -------------------------------------------------------------------------------------------
 
-# They share one lock: a single call is divided among all cores already, tokenizers and the thread pools below them are
-# not safe to share, and some models are parts of others (a reranker by an encoder's own weights). Who waits may give up
-# meanwhile.
+# All share one lock: a single call uses all cores already, tokenizers and their thread pools are not thread-safe, and
+# some models share weights (a reranker with its encoder). A waiting caller may cancel.
 
 Port = TypeVar("Port", Embedder, Reranker, Entailment)
-LOOK = 0.05  # seconds between two looks at a cancellation
+LOOK = 0.05  # seconds between checks for cancellation
 
 
 class _Owned:

@@ -59,7 +59,7 @@ class SentenceEncoder:
 
     def _run(self, texts: Sequence[str], places: Sequence[int]) -> Tensor:
         chosen = [texts[place] for place in places]
-        # prompt="": a prompt that the checkpoint names would come on top of the manifest's.
+        # prompt="": the checkpoint's prompt would be added to the manifest's prefix.
         vectors: Tensor = self.network.model.encode(
             chosen, prompt="", batch_size=len(chosen), convert_to_tensor=True, show_progress_bar=False
         )

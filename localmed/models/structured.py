@@ -17,11 +17,11 @@ from typing import Any, NoReturn
 from localmed.domain.errors import Rejected, UsageError
 from localmed.domain.ports import Message, Reply
 
-LEAST_MASS = 0.5  # of the probability on labels; with less the model was about to say something else
-_REPLY_CHARACTERS = 1_000_000  # a reply of 100,000 tokens has half of that
+LEAST_MASS = 0.5  # least total probability of the labels; with less the model would have replied something else
+_REPLY_CHARACTERS = 1_000_000  # a reply of 100,000 tokens has half
 
 _THOUGHTS = re.compile(r"\s*<(think|thinking|thought)>.*?(?:</\1>\s*|\Z)", re.DOTALL)
-_THOUGHTS_END = re.compile(r".*</(?:think|thinking|thought)>\s*", re.DOTALL)  # their beginning was in the template
+_THOUGHTS_END = re.compile(r".*</(?:think|thinking|thought)>\s*", re.DOTALL)  # if the template opens them
 _FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from localmed.domain.errors import BadSettings, UsageError
 from localmed.domain.ports import Message
 
-Part = tuple[str, bool]  # text, and whether it is markup
+Part = tuple[str, bool]  # text, is markup
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ _THOUGHT: tuple[Part, ...] = (("<think>", True), ("\n\n", False), ("</think>", T
 TEMPLATES = {
     # Qwen to 2.5, Yi, Hermes and many others
     "chatml": _CHATML,
-    # Qwen 3 begins with its thoughts, for which neither a schema nor a label has room: they are given, and empty
+    # Qwen 3 would think first, which neither a schema nor a label allows: its thoughts are given as empty
     "qwen3": replace(_CHATML, reply=(*_CHATML.reply, *_THOUGHT)),
     # Llama 3, 3.1, 3.2, 3.3
     "llama3": _turns(

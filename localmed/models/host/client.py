@@ -44,12 +44,12 @@ from localmed.models.host.protocol import (
 )
 from localmed.process import hooks
 
-CONNECT = 1.0  # seconds for the kernel to connect two processes of one machine
-ASKED_AGAIN = 30.0  # seconds after which a host that did not answer is asked again, for as long as it does not
-LOOK = 0.05  # seconds between two looks at a cancellation
-PIECE = 256  # texts in one request of a question; it has fewer, as a rule, so that its vectors are from one batch
-LOW_PIECE = 32  # of an import: half a second of two cores, the longest that it keeps a question waiting
-# What a result has one item for each of; the first three are asked for in pieces.
+CONNECT = 1.0  # seconds to connect two processes of one machine
+ASKED_AGAIN = 30.0  # seconds between attempts to reach a host that did not answer
+LOOK = 0.05  # seconds between checks for cancellation
+PIECE = 256  # texts of a request; a question has fewer as a rule, so that its vectors are from one batch
+LOW_PIECE = 32  # texts of an import's request: half a second of two cores, the longest delay of a question
+# By method, the parameter with one result an item; ``IN_PIECES`` are sent in several requests.
 LISTS = {"encode": "texts", "encode_both": "texts", "judge": "pairs", "score": "passages", "choose": "branches",
          "count": "texts"}  # fmt: skip
 IN_PIECES = ("encode", "encode_both", "judge")
@@ -127,7 +127,7 @@ def listens(data: Path) -> bool:
                 connection.connect(path)
         except (FileNotFoundError, ConnectionRefusedError):
             return False
-        except OSError:  # it takes no connections
+        except OSError:  # it accepts no connections
             return True
     return True
 
@@ -160,7 +160,7 @@ class Remote:
         bound.apply_defaults()
         arguments = {key: value for key, value in bound.arguments.items() if key in call.types}
         watch = arguments.pop("watch", UNWATCHED)
-        seconds = 0 if self._role == "chat" else self._client.answer_seconds  # a chat model's own bounds hold
+        seconds = 0 if self._role == "chat" else self._client.answer_seconds  # a chat model has its own bounds
         parameter = LISTS.get(name, "")
 
         def ask(part: dict[str, Any]) -> Any:
@@ -208,7 +208,7 @@ class Client:
         self._folder, self._settings, self._user = folder, settings, user
         self._choices: Mapping[str, str] = {}
         self.answer_seconds = settings.answer_seconds
-        self.lost = False  # whether the host has ended, or came back with other models
+        self.lost = False  # the host has ended, or came back with other models
 
     def greet(self) -> Welcome:
         """Ask the host who it is; raise ``ModelError`` if none answers or its version differs."""
@@ -323,7 +323,7 @@ class Missed:
         return self._answers
 
     def _greet(self) -> None:
-        with suppress(LocalmedError, OSError):  # a thread that ends says nothing to anybody
+        with suppress(LocalmedError, OSError):  # errors of this thread concern nobody
             self._client.greet()
             self._answers = True
 

@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 
 FOLDER = "host"  # in the data folder, for its owner only
 SOCKET = "host.sock"
-LONGEST_ADDRESS = 107  # bytes that the kernel takes as the path of a socket
-MOST_ITEMS = 1024  # in a list of a request: an encoder's longest turn, some 15 seconds on two cores
+LONGEST_ADDRESS = 107  # bytes of a socket's path, the kernel's limit
+MOST_ITEMS = 1024  # items of a list in a request: an encoder's longest turn, some 15 seconds on two cores
 
-_CREDENTIALS = struct.Struct("3i")  # process, user and group, as the kernel gives them
+_CREDENTIALS = struct.Struct("3i")  # process, user and group, from the kernel
 
 
 class Nearest(Protocol):
@@ -62,8 +62,8 @@ class Nearest(Protocol):
 
 
 Owner = Literal["small", "chat", "index"]  # a thread each
-# What a host may own, by role. ``fitted`` is the encoder on which weights of rules were fitted; the indexes are here
-# although they are no models: a command that only searches need not open them.
+# What a host may own, by role. ``fitted`` is the encoder on whose vectors the rules' weights were fitted; the index is
+# included so that a command that only searches need not open it.
 PORTS: dict[str, tuple[Owner, Any]] = {
     "encoder": ("small", SparseEncoder),
     "fitted": ("small", Embedder),
@@ -164,7 +164,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         exact = np.ascontiguousarray(value, "<f4")
         return {"shape": exact.shape, "float32": base64.b64encode(exact.tobytes()).decode("ascii")}
-    return dict(value) if isinstance(value, Mapping) else value.item()  # a number of numpy's
+    return dict(value) if isinstance(value, Mapping) else value.item()  # a numpy number
 
 
 def read(value: Any, kind: Any, most: int | None = None) -> Any:

@@ -60,12 +60,12 @@ from localmed.process.environment import few_arenas
 
 LOCK = "host.lock"
 OWNER_ONLY = 0o600
-BACKLOG = 64  # connections that the kernel keeps until they are taken
+BACKLOG = 64  # connections that the kernel queues
 BEAT = 1.0  # seconds between two signs of life while a client waits
-LOOK = 0.05  # seconds between two looks whether the client has gone
-LINGER = 2.0  # seconds that those who wait are given to hear that the host ends
-LONGEST_NAME = 100  # characters of a user's name
-REFUSAL = 0.1  # seconds for a connection too many to take its refusal: it fits into the socket's own memory
+LOOK = 0.05  # seconds between checks whether the client has gone
+LINGER = 2.0  # seconds for waiting clients to receive the error when the host ends
+LONGEST_NAME = 100  # characters of a user name
+REFUSAL = 0.1  # seconds to send a refusal to a surplus connection: it fits into the socket's buffer
 
 
 class _Gone(hooks.Cancel):
@@ -119,7 +119,7 @@ class Host:
         while stop not in {number for number, _ in poll.poll()}:
             try:
                 connection, _ = listener.accept()
-            except OSError:  # too many files are open
+            except OSError:  # too many open files
                 time.sleep(BEAT)
                 continue
             if len(self._connections) < self._settings.connections:
@@ -166,11 +166,11 @@ class Host:
         try:
             process, user = wire.peer()
             message = wire.receive(self._settings.message_seconds) if user == os.getuid() else None
-            with suppress(*MALFORMED):  # what it says is no request
+            with suppress(*MALFORMED):  # not a request
                 message = message and read(message, Call)
             if isinstance(message, Call):
                 self._answer(wire, str(process), message)
-        except (Broken, LocalmedError):  # it has gone, or does not even take an error
+        except (Broken, LocalmedError):  # the client has gone or accepts no error
             return
         except BaseException as error:
             _log_failure(error)
@@ -198,7 +198,7 @@ class Host:
             (self._failed if answer[0] == "error" else self._served)[request.method if known else "unknown"] += 1
         try:
             wire.send(answer)
-        except LocalmedError as error:  # too large
+        except LocalmedError as error:  # the answer is too large
             wire.send(failure(error))
         return None
 
@@ -223,7 +223,7 @@ class Host:
                 try:
                     message = said.get(timeout=LOOK)
                 except Empty:
-                    if wire.receive(0) is not None:  # Broken where it is closed
+                    if wire.receive(0) is not None:  # raises Broken if it is closed
                         raise Broken from None
                     if time.monotonic() - last_sign < BEAT:
                         continue
@@ -234,7 +234,7 @@ class Host:
                 last_sign = time.monotonic()
         finally:
             gone.set()
-            future.cancel()  # one that runs is cancelled by its model, which watches
+            future.cancel()  # a running one is cancelled by its model through ``watch``
 
     def _prepare(self, request: Call, watch: Watch) -> Callable[[], Any]:
         """Validate ``request`` and return the call for the owner thread; raise ``ModelError`` if it is invalid."""
@@ -251,7 +251,7 @@ class Host:
         watched = hooks.Hooks(cancel=_Gone(watch))
 
         def done() -> Any:
-            with hooks.following(watched):  # encoder, reranker and judge look there
+            with hooks.following(watched):  # encoder, reranker and judge check the hooks
                 return method(**given)
 
         return done
@@ -264,7 +264,7 @@ def _result(future: Future[Any]) -> list[Any]:
         return failure(Cancelled("model.cancelled"))
     except LocalmedError as error:
         return failure(error)
-    except BaseException as error:  # a panic of a library too: its words may quote a text
+    except BaseException as error:  # including a library's panic, whose message may quote a text
         _log_failure(error)
         return failure(error)
 
@@ -289,7 +289,7 @@ def _memory() -> int:
     for process in (this, *this.children()):
         try:
             total += process.memory_info().rss
-        except psutil.Error:  # it has ended meanwhile
+        except psutil.Error:  # it has ended
             continue
     return total
 
@@ -330,7 +330,7 @@ def made(settings: Settings, chosen: Mapping[str, str], registry: Registry, near
 def claim(data: Path) -> Iterator[Path]:
     """Lock and return the host's folder; raise ``Busy`` if another host has it."""
     folder = data / FOLDER
-    for path in (data, folder):  # the data folder may be made here: for its owner only
+    for path in (data, folder):  # the data folder may be created here, for its owner only
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         folder.chmod(0o700)
@@ -348,7 +348,7 @@ def _listen(folder: Path) -> Iterator[socket.socket]:
     path = folder / SOCKET
     path.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
-        os.fchmod(listener.fileno(), OWNER_ONLY)  # Linux gives the file these rights when it is bound
+        os.fchmod(listener.fileno(), OWNER_ONLY)  # Linux gives the file these rights at ``bind``
         with address(folder) as name:
             listener.bind(name)
         listener.listen(BACKLOG)
@@ -356,6 +356,6 @@ def _listen(folder: Path) -> Iterator[socket.socket]:
         try:
             yield listener
         finally:
-            with suppress(FileNotFoundError):  # of a data folder that was removed and made anew it is another host's
+            with suppress(FileNotFoundError):  # of a recreated data folder it is another host's
                 if path.stat().st_ino == ours:
                     path.unlink()

@@ -27,8 +27,8 @@ from localmed.models.templates import find_template, render
 from localmed.process import children
 
 COMMAND = children.command("localmed.models.llama.child")
-OUT_OF_MEMORY = 3  # the exit code of a child that ran out of it: nothing in it could be trusted after that
-_LOOK = 0.02  # seconds between two looks at a cancellation: not felt, and 50 wake-ups a second cost nothing
+OUT_OF_MEMORY = 3  # exit code of a child that ran out of memory and is in an unknown state
+_LOOK = 0.02  # seconds between checks for cancellation: imperceptible, and 50 wake-ups a second cost nothing
 SPLIT = re.compile(r"(?P<name>.+)-00001-of-(?P<count>\d{5})\.gguf", re.IGNORECASE)
 
 
@@ -75,7 +75,7 @@ class LlamaChat:
             "schema": json.dumps(request.schema) if request.schema is not None else "",
             "temperature": request.temperature,
             "seed": request.seed,
-            "heard": watch.token is not UNWATCHED.token,  # each token sent would wake this process on the child's core
+            "heard": watch.token is not UNWATCHED.token,  # each token would wake this process on the child's core
         }
         answer = self.owner.ask("complete", values, watch)
         try:
@@ -160,8 +160,8 @@ class Owner:
         self._child: children.Child | None = None
         self._requests, self._closed = 0, False
         self._idle: threading.Timer | None = None
-        self._used = 0.0  # when the last request ended, on the monotonic clock
-        self.facts: dict[str, Any] = {}  # what the child said of itself when it was ready
+        self._used = 0.0  # monotonic time of the end of the last request
+        self.facts: dict[str, Any] = {}  # the child's greeting
 
     @property
     def pid(self) -> int | None:
@@ -192,7 +192,7 @@ class Owner:
                 self._used = time.monotonic()
                 if self._idle is None:
                     self._wake_after(self._settings.idle_seconds)
-        if isinstance(answer, LocalmedError):  # the child is well, it was the request
+        if isinstance(answer, LocalmedError):  # the request failed, the child is fine
             raise answer
         return answer
 
@@ -274,7 +274,7 @@ class Owner:
                 watch.progress(*values)
             elif kind == "error" or (kind == "done" and not cancelled):
                 return cast(dict[str, Any] | LocalmedError, values[0])
-            elif kind == "done":  # it had ended before the child read of it, and goes on
+            elif kind == "done":  # the request had ended before the child read the cancellation
                 return Cancelled("model.cancelled")
 
     def _message(self, child: children.Child) -> list[Any] | None:

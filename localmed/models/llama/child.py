@@ -39,8 +39,8 @@ from localmed.models.llama import decisions, engine
 from localmed.models.llama.adapter import OUT_OF_MEMORY
 from localmed.process import children, confined
 
-_READ = 2**16  # bytes taken from the pipe at a time: its whole content
-_BEAT = 1.0  # seconds between two signs of life where nothing else is sent
+_READ = 2**16  # bytes read from the pipe at a time: its whole buffer
+_BEAT = 1.0  # seconds between signs of life if nothing else is sent
 
 
 class Line:
@@ -57,7 +57,7 @@ class Line:
     def watch(self) -> None:
         """End the process when the input closes; a thread of its own."""
         hung_up = select.poll()
-        hung_up.register(self._requests, 0)  # the end is told unasked
+        hung_up.register(self._requests, 0)  # POLLHUP is always reported
         hung_up.poll()
         os._exit(0)
 
@@ -100,10 +100,10 @@ class Line:
 def main() -> None:
     """Load the model, then answer requests until the parent closes its end."""
     line = Line(*confined.take_streams())
-    confined.end_without_parent(int(sys.argv[1]))  # any thread of it may have started us, and may end before it does
+    confined.end_without_parent(int(sys.argv[1]))  # the thread that started this process may end before its process
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides what ends
     setup = line.next()
-    network = confined.leave_network()  # before the first thread, as the kernel demands
+    network = confined.leave_network()  # before the first thread, as the kernel requires
     confined.no_core_dump()
     os.nice(setup.pop("nice"))
     threading.Thread(target=line.watch, daemon=True).start()
@@ -111,7 +111,7 @@ def main() -> None:
         model = _load(line, setup, network)
         while True:
             kind, request, *values = line.next()
-            if kind != "cancel":  # one that came too late
+            if kind != "cancel":  # else it came too late
                 serve(model, line, kind, request, *values)
     except MemoryError:
         os._exit(OUT_OF_MEMORY)
@@ -144,7 +144,7 @@ def serve(model: engine.Engine, line: Line, kind: str, request: int, values: dic
     """Answer one request."""
     try:
         line.send("done", _DOES[kind](model, values, line.checker(request), line.send))
-    except MemoryError:  # nothing can be trusted after this
+    except MemoryError:  # the process is in an unknown state
         raise
     except Exception as error:
         line.send(*_error_message(error))
@@ -155,7 +155,7 @@ def _complete(model: engine.Engine, values: dict[str, Any], check: Callable[[], 
     if len(prompt) + values["max_tokens"] > model.context:
         raise TooLong("chat.prompt_too_long", prompt=len(prompt), reply=values["max_tokens"], context=model.context)
     grammar = engine.grammar_of(values["schema"]) if values["schema"] else ""
-    emit = partial(send, "token") if values["heard"] else lambda _: None  # ``check`` shows that they come
+    emit = partial(send, "token") if values["heard"] else lambda _: None  # ``check`` sends signs of life
     with model.sampler(grammar, values["temperature"], values["seed"]) as sampler:
         text, count, finish = model.generate(prompt, values["max_tokens"], sampler, check, emit)
     return {"text": text, "prompt_tokens": len(prompt), "reply_tokens": count, "finish": finish}

@@ -111,7 +111,7 @@ def plan(lengths: Sequence[int], tree: Tree, most: int, sequences: int, room: in
     if needed > sequences or tree.size >= most:
         raise ModelError("chat.labels", needed=needed, size=tree.size)
     batch: list[Piece] = []
-    used = held = 0  # tokens of this batch; tokens in memory of the rest that an earlier batch began
+    used = held = 0  # tokens of this batch; tokens of the current rest in memory from earlier batches
     free = list(range(1, sequences + 1))
     for branch, length in enumerate(lengths):
         start, lent = 0, cast(tuple[int, ...], ())

@@ -66,12 +66,12 @@ class Sampler:
         """``tokens`` in llama.cpp's structure, with a logit of minus infinity where the grammar forbids one."""
         kind = self._api.llama_token_data
         rows = self._api.llama_token_data_array(tokens.ctypes.data_as(ctypes.POINTER(kind)), len(tokens), -1, False)
-        rows.kept = tokens  # for as long as llama.cpp reads there
+        rows.kept = tokens  # keeps the memory that llama.cpp reads
         self._api.llama_sampler_apply(self._grammar, ctypes.byref(rows))
         return rows
 
 
-Parts = Sequence[Sequence[Any]]  # (text, whether it is markup)
+Parts = Sequence[Sequence[Any]]  # (text, is markup)
 Row = npt.NDArray[np.float32]  # logits of one position, shape (vocabulary,)
 
 _PIECE_BYTES = 256  # the longest token of any vocabulary in use has 192 bytes
@@ -108,7 +108,7 @@ class Engine:
         import llama_cpp
 
         self._api: Any = llama_cpp.llama_cpp
-        self._api.llama_log_set(_mute(), ctypes.c_void_p(0))  # it may print what it was given: nothing of it is kept
+        self._api.llama_log_set(_mute(), ctypes.c_void_p(0))  # its log may quote the prompt
         self._api.llama_backend_init()
         self._model = self._load(setup)
         self._vocabulary = self._api.llama_model_get_vocab(self._model)
@@ -139,8 +139,8 @@ class Engine:
         params.n_seq_max, params.kv_unified = setup.sequences, True
         params.n_threads = params.n_threads_batch = setup.threads
         params.no_perf = True
-        # Flash attention stays llama.cpp's choice (on): 13 % faster at prompts on a processor, where it sums in half
-        # precision: among 20 prompts a probability of random weights moved by up to 0.014, without it by 0.00002.
+        # Flash attention stays at llama.cpp's default (on): 13 % faster for prompts on a CPU, where it sums in half
+        # precision: over 20 prompts a probability of random weights varied by up to 0.014, without it by 0.00002.
         context = self._api.llama_init_from_model(self._model, params)
         if context is None:
             raise ModelError("chat.context_memory", context=setup.context)
@@ -169,7 +169,7 @@ class Engine:
         tokens = self._cut(text, markup)
         if markup or self._marks.isdisjoint(tokens):
             return tokens
-        ends = [match.start() + 1 for match in self._mark.finditer(text)]  # behind a mark's first character
+        ends = [match.start() + 1 for match in self._mark.finditer(text)]  # after a mark's first character
         parts = (text[start:end] for start, end in zip([0, *ends], [*ends, len(text)], strict=True))
         return [token for part in parts for token in self._cut(part, False)]
 
@@ -267,7 +267,7 @@ class Engine:
                 if count + 1 < most:
                     self._next(token, len(prompt) + count)
         made = len(text)
-        if cut := decoder.decode(b"", True):  # the end of a character did not come
+        if cut := decoder.decode(b"", True):  # an incomplete character
             text.append(cut)
             emit(cut)
         return "".join(text), made, finish
@@ -317,6 +317,6 @@ def grammar_of(schema: str) -> str:
 
     try:
         grammar: str = json_schema_to_gbnf(schema)
-    except (AssertionError, ValueError, LookupError, TypeError):  # its way to say that it cannot
+    except (AssertionError, ValueError, LookupError, TypeError):  # raised for schemas that it does not support
         raise ModelError("chat.grammar") from None
     return grammar

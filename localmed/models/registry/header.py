@@ -36,13 +36,13 @@ from localmed.domain.codec import Codec
 from localmed.domain.errors import InputError, LimitExceeded, reason
 from localmed.process import children, confined
 
-SECONDS = 120.0  # wall clock; a large header takes one, on a slow disk some more
+SECONDS = 120.0  # wall clock; a large header takes one, more on a slow disk
 COMMAND = children.command("localmed.models.registry.header")
 MEMORY_BYTES = 512 * 2**20  # address space; a vocabulary of 262,144 takes 60 MiB in all
 CPU_SECONDS = 30  # such a header takes about one
 HEADER_BYTES = 256 * 2**20  # large vocabularies take 20 MiB
 VERSIONS = (2, 3)  # of GGUF
-MOST = 2**30  # of a size or a number of tokens
+MOST = 2**30  # largest size or number of tokens
 MOST_LAYERS = 4_096  # models have up to ~130
 MOST_DIMENSIONS = 4
 STRING, ARRAY = 8, 9
@@ -56,7 +56,7 @@ BLOCKS = {  # type of a tensor: (weights in a block, bytes of a block); newer ve
 UNKNOWN_TYPE = (1, 0)
 
 Value = int | float | bytes | tuple[int, ...] | None
-_ANSWER_BYTES = 2**20  # a header as it is sent has a few hundred
+_ANSWER_BYTES = 2**20  # a header sent as JSON has a few hundred
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class _Source:
             data = self.take(count * struct.calcsize(f"<{NUMBERS[inner]}"))
             if count <= MOST_LAYERS and NUMBERS[inner] not in "fd":
                 return struct.unpack(f"<{count}{NUMBERS[inner]}", data)
-        else:  # no kind that there is, or an array of arrays
+        else:  # an unknown kind, or an array of arrays
             raise _damaged_error()
         return None
 
@@ -183,7 +183,7 @@ def read_gguf(stream: BinaryIO, size: int) -> Header:
         raise InputError("model.ends_early", count=missing) if tensors else InputError("model.no_tensors")
     named = values.get(b"general.architecture")
     architecture = named.decode("utf-8", "replace") if isinstance(named, bytes) else ""
-    if not architecture and not values.get(b"split.no"):  # of a model in several files only the first describes it
+    if not architecture and not values.get(b"split.no"):  # only the first of several files describes the model
         raise InputError("model.gguf_architecture")
     sizes = {name: _sizes(values, f"{architecture}.{name}".encode()) for name in SIZES}
     printable = "".join(filter(str.isprintable, architecture[:100]))
@@ -249,7 +249,7 @@ def _damaged_error() -> InputError:
     return InputError("model.header_damaged")
 
 
-READERS = {".gguf": read_gguf, ".safetensors": read_safetensors}  # by the ends of files' names
+READERS = {".gguf": read_gguf, ".safetensors": read_safetensors}  # by file suffix
 
 if __name__ == "__main__":
     main()

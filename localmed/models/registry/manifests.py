@@ -34,13 +34,13 @@ from localmed.process.files import contents
 
 FOLDER = Path(__file__).parent.parent / "shipped"
 ROLES = ("chat", "encoder", "reranker", "entailment", "terms", "planner")
-WRITERS = ("chat", "planner")  # roles of models that write: a GGUF with a template
-LIBRARIES = {  # by role, where there are several; usual first
+WRITERS = ("chat", "planner")  # roles that need a GGUF with a template
+LIBRARIES = {  # by role, if there are several; the default first
     "encoder": ("sentence-transformers", "FlagEmbedding"),
-    "entailment": ("", "FactCG", "MiniCheck", "LettuceDetect", "GGUF"),  # none: a classifier of three named labels
+    "entailment": ("", "FactCG", "MiniCheck", "LettuceDetect", "GGUF"),  # "": a classifier with three named labels
 }
-NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,59}")  # it becomes a folder's name
-KV_BYTES = 2  # of a number in the cache of keys and values: half precision, llama.cpp's default
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,59}")  # also the folder's name
+KV_BYTES = 2  # bytes of a number in the key-value cache: half precision, llama.cpp's default
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Footprint:
     ``context`` is the model's longest context in tokens (0: unknown). Working memory comes on top (``upkeep/fit.py``).
     """
 
-    weights: int  # bytes; 0: not known
+    weights: int  # bytes; 0: unknown
     bytes_a_token: int
     context: int
     exact: bool
@@ -121,7 +121,7 @@ def load_all(folder: Path = FOLDER, *further: Path) -> dict[str, ModelManifest]:
     by_name: dict[str, ModelManifest] = {}
     for path in (path for place in (folder, *further) for path in sorted(place.glob("*.toml"))):
         manifest = load(path)
-        if manifest.name in by_name:  # of a model that is known, a site must not drop the hashes
+        if manifest.name in by_name:  # a site must not replace a shipped manifest and its hashes
             raise BadSettings("manifest.twice", path=str(path), name=manifest.name)
         by_name[manifest.name] = manifest
     return by_name

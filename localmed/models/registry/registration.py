@@ -132,7 +132,7 @@ def _digest(content: Any) -> str:
 
 
 def _model(values: dict[str, Any]) -> Model:
-    said = values["header"]  # an earlier version kept more of it
+    said = values["header"]  # an earlier version stored more fields
     header = said and {item.name: said[item.name] for item in fields(Header)}
     model: Model = Codec(()).decode({**values, "header": header}, Model)
     return model

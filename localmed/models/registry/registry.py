@@ -56,12 +56,12 @@ from localmed.models.registry.manifests import (
 from localmed.models.registry.registration import Model, Registrations, Stamp, StoredFile
 from localmed.process.files import lock, sync
 
-SPARE_BYTES = 64 * 2**20  # left free on the disk after a copy, for the library's own files
+SPARE_BYTES = 64 * 2**20  # free space to leave after a copy, for the library's files
 # By role, the roles of models that can serve it. An encoder with token vectors (BGE-M3) can rerank.
 SERVED_BY = {"reranker": ("reranker", "encoder"), "planner": ("planner", "chat")}
 WEIGHTY = (".json", ".safetensors", ".bin", ".pt", ".model", ".txt", ".gguf")  # files that determine a model's output
 RESERVED = {DEFAULT, *(name for names in BUILT_IN.values() for name in names)}  # values of ``localmed models use``
-HIDDEN = (".", "__pycache__")  # beginnings of names of files and folders that are no part of a model
+HIDDEN = (".", "__pycache__")  # prefixes of files and folders that do not belong to a model
 MOST_FILES = 1_000  # of one model; a spaCy pipeline has about 30
 MOST_NAME = 200  # characters of a file's path within its model
 PIECE = 4 * 2**20  # bytes read at a time: 4 ms of hashing, so that Ctrl-C and the progress bar are prompt
@@ -274,7 +274,7 @@ class Registry:
             for folder in (adding, *(path for path in adding.rglob("*") if path.is_dir())):
                 sync(folder)
             adding.rename(self.folder / choice.name)
-        except BaseException:  # Ctrl-C too
+        except BaseException:  # including Ctrl-C
             shutil.rmtree(adding, ignore_errors=True)
             raise
         sync(self.folder)
@@ -317,7 +317,7 @@ class Registry:
     @contextmanager
     def _changing(self) -> Iterator[Registrations]:
         """What is registered, while nobody else changes it; what an interruption left behind is removed first."""
-        for folder in (self.folder.parent, self.folder):  # the data folder may be made here: for its owner only
+        for folder in (self.folder.parent, self.folder):  # the data folder may be created here, for its owner only
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with (self.folder / "registry.lock").open("a") as stream:
             if not lock(stream):

@@ -18,7 +18,7 @@ from localmed.domain.ports import ChatIdentity
 from localmed.process import files
 
 FILE = "chat_roles.json"
-Questions = Mapping[str, str]  # role -> the fingerprint of what a model is asked in it
+Questions = Mapping[str, str]  # role -> fingerprint of its questions and prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def keep(
         features = before.features if before and before.of(identity) else Features()
     of = {"trusted": True} if questions is None else {"questions": dict(questions)}
     kept = {"model": _key(identity), "unfit": sorted(roles), **of, "features": asdict(features)}
-    folder.mkdir(parents=True, exist_ok=True)  # a site with a chat server has registered no model
+    folder.mkdir(parents=True, exist_ok=True)  # the folder is missing if no model was registered
     files.replace(folder / FILE, json.dumps(kept, indent=1).encode(), mode=0o666)  # less the umask
 
 
