@@ -492,18 +492,14 @@ def _unknown(prefix: str, name: str, known: Sequence[str], file: str) -> BadSett
     path = f"{prefix}{name}"
     if path in MOVED:
         return BadSettings("settings.moved", file=file, name=path, role=MOVED[path])
-    elsewhere = [it.name for it in dataclasses.fields(Settings) if name in _names_in(it.name)] if not prefix else []
     near = [f"{prefix}{it}" for it in difflib.get_close_matches(name, known, 3, NEAR)]
-    near += [f"{table}.{name}" for table in elsewhere]
+    for table in known if not prefix else ():
+        value = getattr(Settings(Path()), table)
+        if dataclasses.is_dataclass(value) and name in {it.name for it in dataclasses.fields(value)}:
+            near.append(f"{table}.{name}")
     if near:
         return BadSettings("settings.unknown_near", file=file, name=path, near=tuple(near))
     return BadSettings("settings.unknown", file=file, name=path)
-
-
-def _names_in(table: str) -> set[str]:
-    """The names of the settings in ``table``; none if it is a setting itself."""
-    value = getattr(Settings(Path()), table)
-    return {it.name for it in dataclasses.fields(value)} if dataclasses.is_dataclass(value) else set()
 
 
 def _tiers(value: Any, path: str, file: str) -> tuple[tuple[str, ...], ...]:

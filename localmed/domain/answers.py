@@ -252,15 +252,10 @@ class Answer:
     @property
     def links(self) -> tuple[tuple[str, int, int], ...]:
         """Every link as (marker, start, end): citations, sections, then withheld citations."""
-        cited, withheld = (
-            [
-                (it.marker, it.start, it.end)
-                for one in self.all_statements
-                if one.withheld is gone
-                for it in one.citations
-            ]
-            for gone in (False, True)
-        )
+        cited: list[tuple[str, int, int]] = []
+        withheld: list[tuple[str, int, int]] = []
+        for one in self.all_statements:
+            (withheld if one.withheld else cited).extend((it.marker, it.start, it.end) for it in one.citations)
         return tuple(dict.fromkeys((*cited, *(section.link for section in self.sections), *withheld)))
 
     @property

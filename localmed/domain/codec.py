@@ -114,10 +114,6 @@ class Codec:
                 or (isinstance(value, _PLAIN) and _is_plain(value, kind))
             ):
                 return None if value is None else self.decode(value, kind)
-        return self._single(value, kinds)
-
-    def _single(self, value: Any, kinds: tuple[Any, ...]) -> Any:
-        """The value of an optional field, by its only other type."""
         others = [kind for kind in kinds if kind is not type(None) and kind not in _PLAIN]
         if len(others) != 1:
             raise ValueError("a value of another type")

@@ -262,7 +262,8 @@ def from_json(
 
     try:
         what, *remedy = (_short(read(part)) for part in entry["messages"][:2])
-        kind = _classes().get(entry["class"], fallback)
+        known = {kind.__name__: kind for kind in globals().values() if isinstance(kind, type)}
+        kind = known.get(entry["class"], fallback)
         return (kind if issubclass(kind, among or fallback) else fallback)(what, *remedy)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as broken:
         raise ValueError("no error of localmed") from broken
@@ -285,12 +286,6 @@ def _short(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(map(_short, value))
     return value[:LONGEST_WORD] if isinstance(value, str) else value
-
-
-def _classes() -> dict[str, type[LocalmedError]]:
-    return {
-        name: kind for name, kind in globals().items() if isinstance(kind, type) and issubclass(kind, LocalmedError)
-    }
 
 
 def toml_place(error: ValueError) -> Message:

@@ -46,6 +46,7 @@ class FactChecker(Classifier):
     """An ``Entailment`` judge with two labels."""
 
     kind = "ForSequenceClassification"
+    template: str
 
     def check(self) -> None:
         """See ``Classifier``: a network of this kind with two labels."""
@@ -78,7 +79,7 @@ class FactChecker(Classifier):
 
     def prompt(self, document: str, claim: str) -> str:
         """The text that the network reads."""
-        raise NotImplementedError
+        return self.template.format(document=document, claim=claim, end=self.network.tokenizer.eos_token)
 
     def other_texts(self, claim: str) -> list[str]:
         """The texts that it reads beside the document."""
@@ -96,23 +97,17 @@ class FactChecker(Classifier):
 class FactCG(FactChecker):
     """A classifier of document and claim in one template."""
 
-    def prompt(self, document: str, claim: str) -> str:
-        """See ``FactChecker``."""
-        return FACTCG.format(document=document, claim=claim)
+    template = FACTCG
 
 
 class MiniCheck(FactChecker):
     """A T5 that answers 0 or 1; only the first decoder step is computed."""
 
-    kind, loaded_by = "ForConditionalGeneration", "AutoModelForSeq2SeqLM"
+    kind, loaded_by, template = "ForConditionalGeneration", "AutoModelForSeq2SeqLM", MINICHECK
 
     def numbers(self, torch: Any) -> Any:
         """Never float16, in which T5's feed-forward layers overflow."""
         return cpu_arithmetic(torch, self._exact)
-
-    def prompt(self, document: str, claim: str) -> str:
-        """See ``FactChecker``."""
-        return MINICHECK.format(document=document, end=self.network.tokenizer.eos_token, claim=claim)
 
     @cached_property
     def answers(self) -> list[int]:
@@ -132,14 +127,9 @@ class MiniCheck(FactChecker):
 
 
 class LettuceDetect(FactChecker):
-    """A classifier of each token of the claim."""
+    """A classifier of each token of the claim, which is the second text of the pair."""
 
-    kind, loaded_by = "ForTokenClassification", "AutoModelForTokenClassification"
-
-    def prompt(self, document: str, claim: str) -> str:
-        """See ``FactChecker``; the claim is the second text of the pair."""
-        del claim
-        return LETTUCE.format(document=document)
+    kind, loaded_by, template = "ForTokenClassification", "AutoModelForTokenClassification", LETTUCE
 
     def other_texts(self, claim: str) -> list[str]:
         """See ``FactChecker``."""

@@ -127,9 +127,9 @@ class Replicas:
 
 COMPLETIONS = "/v1/chat/completions"
 TOP = 20  # requested log-probabilities; servers refuse more
-LABEL_TOKENS = 64  # a label in quotes has fewer
+GREEDY = {"max_tokens": 64, "temperature": 0.0, "seed": 0}  # a label in quotes has fewer tokens
 NOT_THINKING = {"chat_template_kwargs": {"enable_thinking": False}}
-LOGPROBS = {"max_tokens": 1, "temperature": 0.0, "seed": 0, "logprobs": True, "top_logprobs": TOP}
+LOGPROBS = GREEDY | {"max_tokens": 1, "logprobs": True, "top_logprobs": TOP}
 BY_STATUS = {401: "key", 403: "key", 404: "unknown"}  # HTTP status -> fault
 # Values of ``code``, ``type`` or ``param`` in an error object if the prompt is too long (OpenAI, llama-server, vLLM).
 TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error", "input_tokens"})
@@ -213,12 +213,12 @@ class OpenAIServer:
     def probe(self, watch: Watch = UNWATCHED) -> Features:
         """Find out what the server can do by three short requests; raise if it cannot complete one."""
         greeting = (Message("user", "Write a short greeting."),)
-        self._complete(greeting, {"max_tokens": LABEL_TOKENS, "temperature": 0.0, "seed": 0}, watch)
+        self._complete(greeting, GREEDY, watch)
         logprobs = bool(self._first_tokens(greeting, watch))
         schema = {"type": "object", "properties": {"word": {"enum": [ODD_WORD]}}, "required": ["word"]}
-        held = {"max_tokens": LABEL_TOKENS, "temperature": 0.0, "seed": 0, "response_format": _response_format(schema)}
         try:
-            structured.validate_reply(self._complete(greeting, held, watch), schema)
+            reply = self._complete(greeting, GREEDY | {"response_format": _response_format(schema)}, watch)
+            structured.validate_reply(reply, schema)
         except ModelError as error:
             if not isinstance(error, Rejected | Refused):
                 raise
@@ -239,10 +239,8 @@ class OpenAIServer:
             if read is not None:
                 return read
             self._measures = bool(offered)
-        body: dict[str, Any] = {"max_tokens": LABEL_TOKENS, "temperature": 0.0, "seed": 0}
-        if features.schema:
-            body["response_format"] = _response_format({"enum": list(labels)})
-        reply = structured.validate_reply(self._complete(messages, body, watch), None)
+        body = {"response_format": _response_format({"enum": list(labels)})} if features.schema else {}
+        reply = structured.validate_reply(self._complete(messages, GREEDY | body, watch), None)
         named = structured.read_label(reply.text, labels)
         return Choice(tuple(float(place == named) for place in range(len(labels))), measured=False)
 

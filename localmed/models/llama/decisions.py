@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import cast
 
 import numpy as np
@@ -44,25 +45,20 @@ def choose(
     longest = max(map(len, rests)) + tree.size
     if longest > room:
         raise TooLong("chat.decision_too_long", context=engine.context, needed=shared + longest)
-    reader = _Reader(engine, tree, closed, shared)
     by_prompt: dict[int, tuple[list[float], float]] = {}
     with engine.cleared():
         engine.read_all(prompts[0][:shared], check, logits=False)
         for batch in plan([len(rest) for rest in rests], tree, engine.micro_batch, engine.sequences - 1, room):
             check()
-            by_prompt |= reader.read(batch, rests)
+            by_prompt |= _read(engine, batch, rests, tree, closed, shared)
             progress(len(by_prompt), len(rests))
     return [by_prompt[branch] for branch in range(len(rests))]
 
 
 def common_beginning(prompts: Sequence[Sequence[int]]) -> int:
     """The number of tokens that all ``prompts`` begin with; each keeps at least one of its own."""
-    shortest = min(map(len, prompts)) - 1
-    first = prompts[0]
-    for at in range(shortest):
-        if any(prompt[at] != first[at] for prompt in prompts):
-            return at
-    return shortest
+    alike = takewhile(lambda tokens: len(set(tokens)) == 1, zip(*prompts, strict=False))
+    return min(sum(1 for _ in alike), min(map(len, prompts)) - 1)
 
 
 def with_ends(labels: Sequence[Path], end: int) -> list[Path]:
@@ -133,41 +129,41 @@ def plan(lengths: Sequence[int], tree: Tree, most: int, sequences: int, room: in
         yield batch
 
 
-class _Reader:
-    """Reads planned batches. Logits are not kept: those of 1000 prompts would take gigabytes."""
+def _read(
+    engine: Engine,
+    batch: Sequence[Piece],
+    rests: Sequence[Sequence[int]],
+    tree: Tree,
+    labels: Sequence[Path],
+    shared: int,
+) -> dict[int, tuple[list[float], float]]:
+    """The result of each prompt that ends in ``batch``, by its number.
 
-    def __init__(self, engine: Engine, tree: Tree, labels: Sequence[Path], shared: int) -> None:
-        self._engine, self._tree, self._labels, self._shared = engine, tree, labels, shared
-
-    def read(self, batch: Sequence[Piece], rests: Sequence[Sequence[int]]) -> dict[int, tuple[list[float], float]]:
-        """The result of each prompt that ends in ``batch``, by its number."""
-        slots: list[Slot] = []
-        paths: list[tuple[int, Path]] = []
-        for piece in batch:
-            if piece.start == 0:
-                for sequence in piece.sequences:
-                    self._engine.share(sequence)
-            slots += self._rest_slots(piece, rests[piece.branch])
-            if piece.last:
-                paths.append((piece.branch, ()))
-                for path, sequence in zip(self._tree.paths, piece.sequences, strict=True):
-                    slots += self._path_slots(path, sequence, self._shared + piece.stop)
-                    paths += [(piece.branch, path[: at + 1]) for at in range(len(path))]
-        rows: dict[int, dict[Path, Row]] = {branch: {} for branch, _ in paths}
-        for (branch, path), row in zip(paths, self._engine.read(slots), strict=True):
-            rows[branch][path] = row
-        for piece in batch:
-            if piece.last:
-                for sequence in piece.sequences:
-                    self._engine.forget(sequence, -1)
-        return {branch: probabilities(logits, self._labels) for branch, logits in rows.items()}
-
-    def _rest_slots(self, piece: Piece, rest: Sequence[int]) -> list[Slot]:
-        last = piece.stop - 1 if piece.last else -1
-        return [Slot(rest[at], self._shared + at, piece.sequences, at == last) for at in range(piece.start, piece.stop)]
-
-    def _path_slots(self, path: Path, sequence: int, position: int) -> list[Slot]:
-        return [Slot(token, position + at, (sequence,), True) for at, token in enumerate(path)]
+    Logits are not kept: those of 1000 prompts would take gigabytes.
+    """
+    slots: list[Slot] = []
+    paths: list[tuple[int, Path]] = []
+    for piece in batch:
+        if piece.start == 0:
+            for sequence in piece.sequences:
+                engine.share(sequence)
+        for at in range(piece.start, piece.stop):
+            ends = piece.last and at == piece.stop - 1
+            slots.append(Slot(rests[piece.branch][at], shared + at, piece.sequences, ends))
+        if piece.last:
+            paths.append((piece.branch, ()))
+            for path, sequence in zip(tree.paths, piece.sequences, strict=True):
+                for at, token in enumerate(path):
+                    slots.append(Slot(token, shared + piece.stop + at, (sequence,), True))
+                    paths.append((piece.branch, path[: at + 1]))
+    rows: dict[int, dict[Path, Row]] = {branch: {} for branch, _ in paths}
+    for (branch, path), row in zip(paths, engine.read(slots), strict=True):
+        rows[branch][path] = row
+    for piece in batch:
+        if piece.last:
+            for sequence in piece.sequences:
+                engine.forget(sequence, -1)
+    return {branch: probabilities(logits, labels) for branch, logits in rows.items()}
 
 
 def probabilities(rows: dict[Path, Row], labels: Sequence[Path]) -> tuple[list[float], float]:
