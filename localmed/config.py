@@ -397,14 +397,14 @@ def chosen_models(settings: Settings, uses: Mapping[str, str], registered: Colle
 
     An entailment judge of the profile that is not ``registered`` becomes none; a ``RETIRED`` model its successor.
     """
-    profile_known(settings)
+    check_profile(settings)
     chosen = dict.fromkeys(BUILT_IN, NONE) | dict(PROFILES[settings.profile])
     if chosen["entailment"] not in registered:
         chosen["entailment"] = NONE
     return chosen | {role: name if name in registered else RETIRED.get(name, name) for role, name in uses.items()}
 
 
-def profile_known(settings: Settings) -> None:
+def check_profile(settings: Settings) -> None:
     """Raise ``BadSettings`` if the profile is unknown."""
     if settings.profile not in PROFILES:
         raise BadSettings("settings.no_profile", profile=settings.profile, known=tuple(PROFILES))
@@ -437,7 +437,7 @@ def load(data: str | os.PathLike[str] | None = None, own: bool = True, file: Pat
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadSettings("settings.toml", file=str(file), place=toml_place(error)) from None
     settings = _filled(Settings(folder), values, str(file), "")
-    profile_known(settings)
+    check_profile(settings)
     name, presets, language = settings.ask.preset, tuple(settings.tiers.presets), settings.reader.language
     if name and name not in presets:
         raise BadSettings("settings.no_preset", file=str(file), path="ask.preset", name=name, presets=presets)
@@ -446,7 +446,7 @@ def load(data: str | os.PathLike[str] | None = None, own: bool = True, file: Pat
     return settings
 
 
-def gone(settings: Settings) -> tuple[str, ...]:
+def obsolete_names(settings: Settings) -> tuple[str, ...]:
     """The names in the settings file that no longer have an effect."""
     file = file_of(settings.data)
     values = tomllib.loads(contents(file).decode()) if file.exists() else {}

@@ -1,6 +1,6 @@
 """A registered checkpoint as its adapter sees it: its identity, and its folder, which is verified at every access.
 
-``folder`` calls ``Registry.opened``, so that no changed file is read. Adapters name the files that they need, because
+``folder`` calls ``Registry.open``, so that no changed file is read. Adapters name the files that they need, because
 libraries replace missing files by random weights or search a hub. Errors name files and exception classes, never a
 library's message.
 """

@@ -86,7 +86,7 @@ def judging_chat(settings: ChatSettings, chosen: Mapping[str, str], registry: Re
     name = chosen["entailment"]
     if built_in("entailment", name) or _find_model(registry, "entailment", name).library != YES_NO:
         return None
-    return written_by(name, settings, registry)
+    return open_chat(name, settings, registry)
 
 
 def check(role: str, chosen: Mapping[str, str], registry: Registry) -> None:
@@ -111,7 +111,7 @@ def _checkpoint(registry: Registry, model: Model) -> Checkpoint:
     return Checkpoint(
         model.name,
         model.fingerprint,
-        lambda: registry.opened(model.name).folder,
+        lambda: registry.open(model.name).folder,
         model.languages or ENGLISH,
         model.query_prefix,
         model.passage_prefix,
@@ -155,7 +155,7 @@ def chat(settings: ChatSettings, chosen: Mapping[str, str], registry: Registry) 
     """
     if settings.server:
         return server(settings, registry)
-    return written_by(chosen.get("chat", NONE), settings, registry)
+    return open_chat(chosen.get("chat", NONE), settings, registry)
 
 
 def server(settings: ChatSettings, registry: Registry) -> OpenAIServer:
@@ -175,7 +175,7 @@ def server_name(settings: ChatSettings) -> str:
     return f"{settings.server_model} at {settings.server}"
 
 
-def written_by(name: str, settings: ChatSettings, registry: Registry) -> LlamaChat | None:
+def open_chat(name: str, settings: ChatSettings, registry: Registry) -> LlamaChat | None:
     """The registered chat model or planner ``name``, in its own child process; None for ``NONE``."""
     if name == NONE:
         return None
@@ -190,4 +190,4 @@ def written_by(name: str, settings: ChatSettings, registry: Registry) -> LlamaCh
     context = model.footprint.context or settings.context  # 0 if neither file nor manifest has it
     sha256 = next(stored.sha256 for stored in model.files if stored.name.rpartition("/")[2] == path.name)
     file = ChatFile(name, path, sha256, model.template, context)
-    return LlamaChat(file, settings, lambda: registry.opened(name))
+    return LlamaChat(file, settings, lambda: registry.open(name))

@@ -132,9 +132,9 @@ def listens(data: Path) -> bool:
     return True
 
 
-def unhurried(encoder: Embedder) -> Embedder:
+def at_low_priority(encoder: Embedder) -> Embedder:
     """``encoder`` at low priority, if it is a host's."""
-    return cast(Embedder, encoder.unhurried()) if isinstance(encoder, Remote) else encoder
+    return cast(Embedder, encoder.at_low_priority()) if isinstance(encoder, Remote) else encoder
 
 
 class Remote:
@@ -145,7 +145,7 @@ class Remote:
         for name, kind in facts(role).items():
             setattr(self, name, read(properties[name], kind))
 
-    def unhurried(self) -> Remote:
+    def at_low_priority(self) -> Remote:
         """The same model at low priority."""
         return Remote(self._client, self._role, self._properties, low=True)
 

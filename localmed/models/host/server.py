@@ -310,7 +310,7 @@ def serve(data: Path, made: Callable[[], Host], ready: Callable[[Status, Path], 
             host.serve(listener, stop)
 
 
-def made(settings: Settings, chosen: Mapping[str, str], registry: Registry, nearest: Any) -> Host:
+def make_host(settings: Settings, chosen: Mapping[str, str], registry: Registry, nearest: Any) -> Host:
     """The host for the models in ``chosen`` (``config.chosen_models``); loads nothing yet."""
     encoder = choice.encoder(chosen, registry)
     fitted = choice.FITTED

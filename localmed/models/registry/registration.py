@@ -94,11 +94,11 @@ class Registrations:
     models: Mapping[str, Model] = field(default_factory=dict)
     roles: Mapping[str, str] = field(default_factory=dict)
 
-    def having(self, model: Model) -> Registrations:
+    def with_model(self, model: Model) -> Registrations:
         """Add or replace ``model``."""
         return replace(self, models={**self.models, model.name: model})
 
-    def without(self, name: str) -> Registrations:
+    def without_model(self, name: str) -> Registrations:
         """Remove model ``name`` and the roles that it serves."""
         models = {other: model for other, model in self.models.items() if other != name}
         return Registrations(models, {role: served_by for role, served_by in self.roles.items() if served_by != name})

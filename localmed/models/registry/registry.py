@@ -12,7 +12,7 @@ records the model last, so that it is there completely or not at all. A copy is 
 temporary name, synced, and renamed. A folder that already lies under ``<folder>`` is hash_file in place, and so is a
 complete copy that an interrupted call did not record. A file that changes while it is hash_file is refused.
 
-``opened`` returns the paths of a model only if every file has the size, timestamps (including ctime) and CRC-32 of its
+``open`` returns the paths of a model only if every file has the size, timestamps (including ctime) and CRC-32 of its
 last full hash and the folder has no other files; the CRC finds flipped bits on the disk. If only timestamps differ, it
 hashes again.
 
@@ -145,7 +145,7 @@ class Registry:
 
     # --- loading -----------------------------------------------------------------------------------------------------
 
-    def opened(self, name: str, progress: Progress = silent) -> Opened:
+    def open(self, name: str, progress: Progress = silent) -> Opened:
         """Verify and return the files of model ``name``.
 
         Raise ``ModelError`` if one is missing or has changed, ``UnknownName`` if the model is not registered.
@@ -175,7 +175,7 @@ class Registry:
         try:
             with self._changing() as before:
                 if model.name in before.models:
-                    registration.write(self.folder, before.having(model))
+                    registration.write(self.folder, before.with_model(model))
         except (Busy, OSError):  # the next load hashes again
             return
 
@@ -241,7 +241,7 @@ class Registry:
                 started(sum(path.stat().st_size for path in choice.files.values()))
             files = left or (self._hash(choice, progress) if inside else self._copy(choice, progress))
             model = _model_of(choice, files, by, template, header)
-            registration.write(self.folder, before.having(model))
+            registration.write(self.folder, before.with_model(model))
         return model
 
     def _find_leftover(self, choice: Choice) -> tuple[StoredFile, ...]:
@@ -284,7 +284,7 @@ class Registry:
         """Delete model ``name`` and its files; the roles that it served then have no choice."""
         with self._changing() as before:
             model = self.model(name)
-            registration.write(self.folder, before.without(name))
+            registration.write(self.folder, before.without_model(name))
             leaving = self.folder / f".removing-{name}"
             if (self.folder / name).exists():
                 (self.folder / name).rename(leaving)
@@ -295,12 +295,12 @@ class Registry:
         """Let model ``name`` serve ``role``; raise ``UsageError`` if it cannot, ``ModelError`` if it has changed."""
         if role not in ROLES:
             raise UsageError("model.no_role", roles=tuple(ROLES))
-        self.fitting(role, name)
-        model = self.opened(name, progress).model
+        self.check_role(role, name)
+        model = self.open(name, progress).model
         self.assign(role, name)
         return model
 
-    def fitting(self, role: str, name: str) -> Model:
+    def check_role(self, role: str, name: str) -> Model:
         """The registered model ``name`` if it can serve ``role``; raise ``UsageError`` if not."""
         model = self.model(name)
         if model.role not in SERVED_BY.get(role, (role,)):
