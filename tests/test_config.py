@@ -20,14 +20,11 @@ def settings_of(folder: Path, text: str) -> Path:
     return folder
 
 
-def test_the_presets_there_are(tmp_path: Path) -> None:
+def test_presets_are_added_and_replaced_by_name(tmp_path: Path) -> None:
     tiers = load(tmp_path).tiers
     assert tiers.presets["ebm"] == (("guideline",), ("literature",), ("book", "wiki"))
     assert tiers.presets["patient"] == (("leaflet",), ("book", "wiki"))
     assert load(tmp_path).ask.preset == ""
-
-
-def test_presets_are_added_and_replaced_by_name(tmp_path: Path) -> None:
     text = """
         [ask]
         preset = "ward"

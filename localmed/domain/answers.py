@@ -29,8 +29,8 @@ class Badge(StrEnum):
 class BadgeJudge:
     """The judge of a badge (a code of ``badge.judge``, or a name) and its measured errors.
 
-    ``wrong`` is the share of errors by criterion (``answers``, ``related``, ``grounded``) on the data ``measured_on``;
-    empty if it was never measured.
+    ``wrong`` is the share of errors by criterion (``answers``, ``related``, ``grounded``) on ``measured_on``; empty if
+    never measured.
     """
 
     name: str
@@ -81,10 +81,7 @@ class ConflictKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Source ``against`` contradicts ``marker``, by the quotations ``theirs`` and ``ours``.
-
-    ``editions`` are the dates of two editions, ours first.
-    """
+    """Source ``against`` contradicts ``marker`` by the quotations; ``editions`` are two editions' dates, ours first."""
 
     kind: ConflictKind
     marker: str
@@ -235,9 +232,7 @@ class Answer:
         return (*self.receipts.sections, *self.receipts.others) if self.receipts else ()
 
     def marks_of(self, marker: str, start: int, end: int) -> tuple[tuple[str, int, int], ...]:
-        """All marks of the section whose link is ``start:end`` of ``marker``; the citation itself if there is no such
-        section.
-        """
+        """The marks of the section with the link ``start:end`` of ``marker``; without one, the citation itself."""
         opened = next((one for one in self.sections if one.link == (marker, start, end)), None)
         if opened is None:
             return ((marker, start, end),)

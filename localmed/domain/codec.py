@@ -36,7 +36,7 @@ class Codec:
                 raise TypeError(f"two classes are called {kind.__name__}")
 
     def encode(self, value: Any, kind: Any = Any, language: str = "") -> Any:
-        """``value`` of the declared type ``kind`` as JSON; messages include their text in ``language``.
+        """``value`` of the declared type ``kind`` as JSON, messages with their text in ``language``.
 
         Raise ``TypeError`` for values of unregistered classes.
         """

@@ -82,10 +82,7 @@ class LinePart(_NoStatements):
 
 @dataclass(frozen=True, slots=True)
 class TermPart:
-    """A term with cited sentences that define it, or a graph's definition; ``also`` are its other names.
-
-    A term that is explained in two languages has two parts.
-    """
+    """A term with cited sentences or a graph's definition; one part a language. ``also`` are its other names."""
 
     term: str
     statements: tuple[Statement, ...] = ()

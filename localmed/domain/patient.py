@@ -32,10 +32,7 @@ class EntryKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RecordEntry:
-    """An entry of a record: ``text``, and the ``words`` that it was read from.
-
-    They are at ``start:end`` of the record's text; both are 0 for coded records.
-    """
+    """An entry of a record: ``text``, read from the ``words`` at ``start:end`` of the record (0 if it is coded)."""
 
     kind: EntryKind
     text: str

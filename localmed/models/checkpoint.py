@@ -40,9 +40,7 @@ class Checkpoint:
     passage_prefix: str = ""
 
     def complete(self, *needed: str) -> Path:
-        """The folder, if it contains all of ``needed`` (names or patterns); raise ``ModelError`` naming what is
-        missing.
-        """
+        """The folder, if it contains all of ``needed`` (names or patterns); else raise ``ModelError``."""
         folder = self.folder()
         for name in (CONFIG, *needed):
             if not any(folder.glob(name)):
@@ -67,10 +65,7 @@ class Checkpoint:
 
     @contextmanager
     def loading(self, extra: str = "torch") -> Iterator[None]:
-        """Run a library's loading code offline and silently; exceptions become ``ModelError``.
-
-        ``extra`` is the extra of localmed that installs the library.
-        """
+        """Run a library's loading code (of ``extra``) offline and silently; exceptions become ``ModelError``."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the libraries' own warnings

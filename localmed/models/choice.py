@@ -121,8 +121,8 @@ def _checkpoint(registry: Registry, model: Model) -> Checkpoint:
 def choices(chosen: Mapping[str, str], registrations: Registrations, settings: ChatSettings) -> dict[str, str]:
     """For each role a text that identifies its model, for comparison between a command and a host.
 
-    Registered models: name and fingerprint, for chat also the settings. Built-in models: name only, since both sides
-    compare their versions of localmed first. ``chosen`` is from ``config.chosen_models``.
+    Registered models: name and fingerprint, for chat also the settings. Built-in models: the name; both sides compare
+    their versions of localmed first.
     """
     by_role = {}
     for role in HOSTED:
@@ -149,10 +149,7 @@ class Closing(Protocol):
 
 
 def chat(settings: ChatSettings, chosen: Mapping[str, str], registry: Registry) -> CountingChat | None:
-    """The chat server of the settings, else the chat model in ``chosen`` (``config.chosen_models``), if any.
-
-    Raise ``ModelError`` for an unregistered model, ``BadSettings`` for a server that may not be dialled.
-    """
+    """The chat server of the settings, else the chat model in ``chosen`` (``config.chosen_models``), if any."""
     if settings.server:
         return server(settings, registry)
     return open_chat(chosen.get("chat", NONE), settings, registry)

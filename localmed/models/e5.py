@@ -70,9 +70,7 @@ class E5:
 
     @cached_property
     def identity(self) -> EncoderIdentity:
-        """Name and version, independent of the runtime: vectors that earlier versions of localmed made with torch agree
-        to 0.999, so that their libraries and caches remain valid.
-        """
+        """Name and version. Vectors that earlier versions made with torch agree to 0.999 and remain valid."""
         version = f"{metadata.version(PACKAGE)}{CENTRED}"
         return EncoderIdentity("multilingual-e5-small-q4", version, DIMENSIONS, ("en", "zh"))
 

@@ -58,7 +58,7 @@ class Network:
         self._session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
     def batches(self, lengths: Sequence[int], embedded: Any) -> Iterator[tuple[list[int], Vectors]]:
-        """Batches of texts of ``lengths`` tokens: their indexes, and the means of their last hidden states (B, D).
+        """Texts of ``lengths`` tokens in batches: their indexes, and the means of their last hidden states (B, D).
 
         ``embedded`` returns the padded token vectors of the texts at some indexes: (B, T, D).
         """

@@ -77,10 +77,7 @@ class Replicas:
 
     @contextmanager
     def reserve(self, seconds: float, watch: Watch, but: Replica | None = None) -> Iterator[Replica]:
-        """Reserve a place at a replica, if possible not ``but``; release it at the end.
-
-        Raise ``ModelError`` if none is free within ``seconds``, ``Cancelled`` if the caller gives up.
-        """
+        """A place at a replica, if possible not ``but``; raise ``ModelError`` if none is free within ``seconds``."""
         replica = self._find(time.monotonic() + seconds, watch, but)
         try:
             yield replica

@@ -56,9 +56,7 @@ def _find_json(text: str, schema: Mapping[str, Any]) -> str:
 
 
 def read_label(text: str, labels: Sequence[str]) -> int:
-    """The index of the label that ``text`` names, ignoring case, blanks and quotes; raise ``Rejected`` if there is
-    none.
-    """
+    """The index of the label that ``text`` names, ignoring case, blanks and quotes; else raise ``Rejected``."""
     named = fold_label(text.strip(" \t\r\n\"'`*.。“”"))
     places = [place for place, label in enumerate(labels) if fold_label(label) == named]
     if not places:

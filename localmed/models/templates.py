@@ -21,10 +21,9 @@ Part = tuple[str, bool]  # text, is markup
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A turn is ``before`` (markup, role name, separator), the content, and ``after``.
+    """A turn is ``before`` (markup, role name, separator), the content, and ``after``; ``reply`` opens the model's.
 
-    ``reply`` opens the model's turn and ``end`` is the control token that ends it. Without "system" in ``before`` the
-    family has no system role.
+    ``end`` is the control token that ends it. Without "system" in ``before`` there is no system role.
     """
 
     before: Mapping[str, tuple[Part, ...]]

@@ -105,10 +105,9 @@ def connect(data: Path, settings: HostSettings, choices: Mapping[str, str], user
 
 
 def status(data: Path, settings: HostSettings, choices_here: Mapping[str, str]) -> Status | None:
-    """The status of the host of ``data``, None if none runs; ``others`` are roles for which a command wants other
-    models.
+    """The status of the host of ``data``, None if none runs; raise ``ModelError`` if it does not answer properly.
 
-    Raise ``ModelError`` if a host runs but does not answer properly.
+    ``others`` are the roles for which a command wants other models.
     """
     if not listens(data):
         return None
@@ -231,10 +230,7 @@ class Client:
         seconds: float = 0,
         low: bool = False,
     ) -> Any:
-        """The host's answer as ``kind``, within ``seconds`` (0: as long as it shows signs of life).
-
-        Raises what the host's model raises.
-        """
+        """The host's answer as ``kind`` within ``seconds`` (0: while it shows signs of life); raises like the model."""
         active = hooks.active()
         if watch is UNWATCHED and active is not hooks.SILENT:
             watch = Watch(cancelled=active.cancel.cancelled)

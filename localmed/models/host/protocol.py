@@ -134,9 +134,7 @@ class Welcome:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A host's state: requests waiting by owner, and served and failed by method; memory in bytes, with the chat
-    process.
-    """
+    """A host's state: requests waiting by owner, served and failed by method; memory in bytes, with its children."""
 
     process: int
     version: str
@@ -241,10 +239,7 @@ class Wire:
             raise Broken from None
 
     def receive(self, wait: float) -> Any:
-        """The next message, None if none begins within ``wait`` seconds.
-
-        Raise ``Broken``, or ``ModelError`` if it is too large; close the connection after either.
-        """
+        """The next message, None if none begins within ``wait`` seconds; close the connection after an error."""
         deadline = 0.0
         while not self._waiting:
             try:

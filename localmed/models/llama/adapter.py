@@ -88,9 +88,7 @@ class LlamaChat:
     def choose(
         self, prefix: Sequence[Message], branches: Sequence[str], labels: Sequence[str], watch: Watch = UNWATCHED
     ) -> list[Choice]:
-        """See ``ChatModel``. Probabilities come from the logits (``decisions``); measured if the labels have at least
-        half of the probability.
-        """
+        """See ``ChatModel``; measured if the labels have at least half of the probability."""
         structured.check_labels(labels)
         prompts = [render(self._template, structured.append_branch(prefix, branch)) for branch in branches]
         if not prompts:

@@ -146,10 +146,7 @@ class Registry:
     # --- loading -----------------------------------------------------------------------------------------------------
 
     def open(self, name: str, progress: Progress = silent) -> Opened:
-        """Verify and return the files of model ``name``.
-
-        Raise ``ModelError`` if one is missing or has changed, ``UnknownName`` if the model is not registered.
-        """
+        """Verify and return the files of model ``name``; raise ``ModelError`` if one is missing or has changed."""
         model, folder = self.model(name), self.folder / name
         if stranger := self._stranger(model):
             raise ModelError("model.not_loaded", name=name, problem=message("model.file_stranger", file=stranger))
@@ -403,10 +400,9 @@ def read_header(choice: Choice) -> Header | None:
 
 
 def find_template(choice: Choice, template: str) -> str:
-    """The chat template: ``template``, else the manifest's; "" for a model that does not chat.
+    """The chat template: ``template``, else the manifest's; "" if the model neither chats nor is a GGUF that judges.
 
-    A GGUF that judges entailment needs one too. Raise ``BadSettings`` for an unknown template, ``UsageError`` for a
-    missing one.
+    Raise ``BadSettings`` for an unknown template, ``UsageError`` for a missing one.
     """
     judges = choice.role == "entailment" and any(name.lower().endswith(".gguf") for name in choice.files)
     if choice.role not in WRITERS and not judges:
