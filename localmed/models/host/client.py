@@ -212,9 +212,8 @@ class Client:
     def greet(self) -> Welcome:
         """Ask the host who it is; raise ``ModelError`` if none answers or its version differs."""
         seconds = self._settings.connect_seconds
-        welcome: Welcome = self._exchange(
-            self._request("", "welcome", {}), Welcome, UNWATCHED, seconds, "host.not_within"
-        )
+        request = Call(__version__, self._user, "", "welcome", {}, self._choices)
+        welcome: Welcome = self._exchange(request, Welcome, UNWATCHED, seconds, "host.not_within")
         if welcome.version != __version__:
             raise ModelError("host.version")
         self._choices = welcome.choices
@@ -234,13 +233,9 @@ class Client:
         active = hooks.active()
         if watch is UNWATCHED and active is not hooks.SILENT:
             watch = Watch(cancelled=active.cancel.cancelled)
-        request = self._request(role, method, arguments, low, watch.token is not UNWATCHED.token)
+        heard = watch.token is not UNWATCHED.token
+        request = Call(__version__, self._user, role, method, arguments, self._choices, low, heard)
         return self._exchange(request, kind, watch, seconds, "host.late")
-
-    def _request(
-        self, role: str, method: str, arguments: Mapping[str, Any], low: bool = False, heard: bool = False
-    ) -> Call:
-        return Call(__version__, self._user, role, method, arguments, self._choices, low, heard)
 
     def _exchange(self, request: Call, kind: Any, watch: Watch, seconds: float, late: str) -> Any:
         with closing(self._dial()) as wire:

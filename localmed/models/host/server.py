@@ -208,20 +208,20 @@ class Host:
 
         This thread, not the owner, writes to the client, so that a client that does not read blocks nobody else.
         """
-        said, gone = SimpleQueue[Any](), threading.Event()
+        messages, gone = SimpleQueue[Any](), threading.Event()
         watch = Watch(
-            (lambda text: said.put(["token", text])) if request.heard else UNWATCHED.token,
+            (lambda text: messages.put(["token", text])) if request.heard else UNWATCHED.token,
             lambda: gone.is_set() or self._ending.is_set(),
-            lambda done, total: said.put(["progress", done, total]),
+            lambda done, total: messages.put(["progress", done, total]),
         )
         work, worker = self._prepare(request, watch), self._owners[PORTS[request.role][0]]
         future = worker.submit(user, work, request.low)
-        future.add_done_callback(lambda _: said.put(None))
+        future.add_done_callback(lambda _: messages.put(None))
         last_sign = time.monotonic()
         try:
             while True:
                 try:
-                    message = said.get(timeout=LOOK)
+                    message = messages.get(timeout=LOOK)
                 except Empty:
                     if wire.receive(0) is not None:  # raises Broken if it is closed
                         raise Broken from None
@@ -250,11 +250,11 @@ class Host:
             raise ModelError("host.not_its_work") from None
         watched = hooks.Hooks(cancel=_Gone(watch))
 
-        def done() -> Any:
+        def call_model() -> Any:
             with hooks.following(watched):  # encoder, reranker and judge check the hooks
                 return method(**given)
 
-        return done
+        return call_model
 
 
 def _result(future: Future[Any]) -> list[Any]:

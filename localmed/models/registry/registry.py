@@ -30,7 +30,7 @@ import shutil
 import stat
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -152,7 +152,9 @@ class Registry:
             raise ModelError("model.not_loaded", name=name, problem=message("model.file_stranger", file=stranger))
         files = tuple(self._verify(model, file, progress) for file in model.files)
         if files != model.files:
-            self._restamp(replace(model, files=files))
+            with suppress(Busy, OSError), self._changing() as before:  # otherwise the next load hashes again
+                if name in before.models:
+                    registration.write(self.folder, before.with_model(replace(model, files=files)))
         return Opened(model, folder)
 
     def _verify(self, model: Model, file: StoredFile, progress: Progress) -> StoredFile:
@@ -166,15 +168,6 @@ class Registry:
         if current.sha256 != file.sha256:
             raise ModelError("model.not_loaded", name=model.name, problem=message("file.changed", file=file.name))
         return current
-
-    def _restamp(self, model: Model) -> None:
-        """Record new stamps, unless the registry is being changed or cannot be written."""
-        try:
-            with self._changing() as before:
-                if model.name in before.models:
-                    registration.write(self.folder, before.with_model(model))
-        except (Busy, OSError):  # the next load hashes again
-            return
 
     def problems(self, name: str, full: bool, progress: Progress = silent) -> list[Message]:
         """Problems with the files of model ``name``: missing, unregistered, or of another size or hash.
