@@ -163,7 +163,6 @@ def reachable(kind: Any) -> set[type]:
 
 
 def _items(kind: Any, number: int) -> tuple[Any, ...]:
-    """The types of the ``number`` items of a tuple or set."""
     arguments = typing.get_args(kind)
     if not arguments:
         return (Any,) * number

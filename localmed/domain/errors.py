@@ -280,7 +280,6 @@ def received(entry: Any) -> Message:
 
 
 def _short(value: Any) -> Any:
-    """Cut the texts of a message or parameter."""
     if isinstance(value, Message):
         return Message(value.code[:LONGEST_WORD], tuple((name, _short(part)) for name, part in value.parameters))
     if isinstance(value, tuple):

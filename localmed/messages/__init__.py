@@ -89,7 +89,6 @@ def _template(language: str, code: str) -> str | None:
 
 
 def _words(language: str, template: str) -> str:
-    """Resolve a reference to another template."""
     if not template.startswith(REFERENCE):
         return template
     code = template.removeprefix(REFERENCE)

@@ -195,7 +195,6 @@ class Packed:
         return characters, end
 
     def _read_directory(self, place: int) -> dict[str, tuple[int, int]]:
-        """The offset and size of each tensor."""
         (count,) = struct.unpack_from("<i", self._bytes, place)
         place += 4
         tensors = {}

@@ -147,7 +147,6 @@ class LettuceDetect(FactChecker):
 
 
 def _claim_tokens(rows: Any, place: int, shares: Sequence[float]) -> Read:
-    """The support of the claim's tokens in the text at ``place``."""
     of_text, offsets = rows.sequence_ids(place), rows["offset_mapping"][place]
     tokens = zip(of_text, offsets, shares, strict=False)  # padding has a share too
     return [(start, end, share) for text, (start, end), share in tokens if text == 1 and end > start]

@@ -141,11 +141,9 @@ class _Graph:
         return self.add("SkipLayerNormalization", *inputs, domain=MICROSOFT, epsilon=epsilon)
 
     def norm(self, name: str, width: int) -> tuple[str, str]:
-        """Scale and shift of a normalisation."""
         return self._tensor(self._weights.plain(f"{name}.w", (width,))), self.bias(name, width)
 
     def bias(self, name: str, width: int) -> str:
-        """A bias."""
         return self._tensor(self._weights.plain(f"{name}.b", (width,)))
 
     def _tensor(self, values: Any) -> str:
@@ -155,7 +153,6 @@ class _Graph:
         return name
 
     def model(self, inputs: Sequence[bytes], output: bytes) -> bytes:
-        """The ONNX file."""
         nodes, tensors = [(1, node) for node in self._nodes], [(5, tensor) for tensor in self._tensors]
         whole = _message(*nodes, (2, "bert"), *tensors, *((11, value) for value in inputs), (12, output))
         versions = [_message((1, domain), (2, version)) for domain, version in (("", OPSET), (MICROSOFT, 1))]

@@ -110,7 +110,7 @@ class Replicas:
                 replica.out_until = time.monotonic() + REST_SECONDS
 
     def _best(self, left_out: Sequence[Replica]) -> Replica | None:
-        """The least busy healthy replica, else the one that rests longest; None if all are full."""
+        """The least busy healthy replica, else the one that failed first; None if all are full."""
         others = [replica for replica in self.replicas if replica not in left_out] or self.replicas
         now = time.monotonic()
         up = [replica for replica in others if replica.out_until <= now]
@@ -482,7 +482,6 @@ def _parse_event(event: Any) -> tuple[str, str, dict[str, Any]]:
 
 
 def _text_of(answer: Mapping[str, Any]) -> str:
-    """The text of a whole completion, or ""."""
     try:
         return str(answer["choices"][0]["message"]["content"] or "")
     except (LookupError, TypeError):

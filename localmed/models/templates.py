@@ -100,7 +100,6 @@ def render(template: Template, messages: Sequence[Message]) -> list[Part]:
 
 
 def _merge_system(messages: Sequence[Message]) -> list[Message]:
-    """``messages`` with the system messages moved into the first user message."""
     instructions = "\n\n".join(message.content for message in messages if message.role == "system")
     others = [message for message in messages if message.role != "system"]
     if not instructions:

@@ -266,7 +266,6 @@ class Client:
         return wire
 
     def _await_answer(self, wire: Wire, watch: Watch, seconds: float, late: str) -> Any:
-        """Wait for the answer, passing on tokens and progress."""
         silent = self._settings.silent_seconds
         began = last_sign = time.monotonic()
         while True:

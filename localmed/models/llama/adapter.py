@@ -306,6 +306,5 @@ _ENDINGS = {
 
 
 def _ending_error(child: children.Child) -> ModelError:
-    """The error for a child that ended during a request."""
     code = child.code()
     return ModelError(_ENDINGS[code]) if code in _ENDINGS else ModelError("chat.crashed", how=children.outcome(code))

@@ -118,7 +118,6 @@ def main() -> None:
 
 
 def _load(line: Line, setup: dict[str, Any], network: str) -> engine.Engine:
-    """Load the model, or report the error and end the process."""
     line.send("loading")
     memory = setup.pop("memory_bytes")
     try:

@@ -209,7 +209,6 @@ SIZES = ("block_count", "context_length", "embedding_length", "attention.head_co
 
 
 def _sizes(values: dict[bytes, Value], key: bytes) -> tuple[int, ...]:
-    """A size, or one size a layer."""
     value = values.get(key, ())
     numbers = (value,) if isinstance(value, int) else value if isinstance(value, tuple) else (-1,)
     if not all(0 <= number <= MOST for number in numbers):

@@ -164,7 +164,6 @@ def _make(kind: Any, path: Path, values: Any) -> Any:
 
 
 def _has_type(value: Any, kind: str) -> bool:
-    """Whether ``value`` has the field type ``kind`` (an annotation)."""
     if kind.startswith("tuple"):
         return isinstance(value, list) and all(isinstance(item, str) for item in value)
     if kind == "float":

@@ -306,7 +306,7 @@ class Registry:
 
     @contextmanager
     def _changing(self) -> Iterator[Registrations]:
-        """What is registered, while nobody else changes it; what an interruption left behind is removed first."""
+        """The registrations, locked against other changes; first removes what an interruption left."""
         for folder in (self.folder.parent, self.folder):  # the data folder may be created here, for its owner only
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with (self.folder / "registry.lock").open("a") as stream:
