@@ -1,7 +1,7 @@
 """Settings: one TOML file read into frozen values, the paths under the data folder, and every bound with its unit.
 
 The file is ``$LOCALMED_CONFIG``, else ``localmed.toml`` in the data folder, else the defaults below. The data folder is
-``--data``, else ``$LOCALMED_DATA``, else ``~/.local/share/localmed``. An unknown or misspelt key is an error.
+``--data``, else ``$LOCALMED_DATA``, else ``~/.local/share/localmed``. An unknown key is an error.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _Level = TypeVar("_Level", bound="DataclassInstance")
 
 @dataclass(frozen=True, slots=True)
 class ReadBounds:
-    """What one file may cost while it is parsed in a child process."""
+    """Bounds for parsing one file in a child process."""
 
     file_bytes: int = 512 * 2**20  # a textbook scan is ~200 MiB; above this it is not a document
     file_seconds: float = 300.0  # wall clock; a hostile file may never end
@@ -39,64 +39,64 @@ class ReadBounds:
     record_characters: int = 20_000_000  # one document's text; the longest textbooks hold ~10 million
     records: int = 2_000_000  # records in one file; a PubMed baseline file holds 30,000
     faults: int = 1_000  # refused records listed one by one; the rest are counted
-    archive_bytes: int = 4 * 2**30  # what an archive or Office file may unpack to: a year of a journal is ~1 GiB
-    archive_ratio: int = 200  # times its own size; XML packs 10 to 50 times, only what is made to do harm a thousand
+    archive_bytes: int = 4 * 2**30  # unpacked size of an archive or Office file; a year of a journal is ~1 GiB
+    archive_ratio: int = 200  # unpacked to packed size; XML packs 10 to 50 times, a hostile file a thousand
     archive_members: int = 50_000  # files in one archive
-    archive_depth: int = 2  # an archive in an archive is read, one in that is not
-    isolation: bool = False  # True: nothing is read where the kernel does not keep children from network and files
-    ocr: bool = True  # reads pages without usable text where the engine is installed; False: such pages are named
-    ocr_page_seconds: float = 300.0  # beside the file's, for each such page; one takes ~10 s of a core, one turned ~40
+    archive_depth: int = 2  # an archive inside an archive is read, a third level is not
+    isolation: bool = False  # True: refuse to read if the kernel cannot isolate children from network and files
+    ocr: bool = True  # read pages without usable text if the engine is installed; False: report such pages
+    ocr_page_seconds: float = 300.0  # besides the file's, for each such page; ~10 s of a core, ~40 if rotated
     ocr_memory_bytes: int = 4 * 2**30  # address space of the OCR child; an A4 page takes 1.3 GiB
-    ocr_threads: int = 1  # of one file's OCR; files are read side by side
+    ocr_threads: int = 1  # for one file; files are read in parallel
 
 
 @dataclass(frozen=True, slots=True)
 class IngestSettings:
-    """How far an import reads ahead of what it encodes and writes."""
+    """How far an import reads ahead of encoding and writing."""
 
-    children: int = 0  # processes that parse; 0: one a core and 3 GiB of free memory, at most 4
-    ahead_files: int = 256  # read before their turn, so that a slow file holds up few others
-    clusters: tuple[str, ...] = ()  # of Ray that may be dialled, each as "host:port"; none by default
-    ahead_bytes: int = 64 * 2**20  # held of them in memory; a textbook of 2,500 pages takes ~50 MiB
+    children: int = 0  # parsing processes; 0: one for each core and each 3 GiB of free memory, at most 4
+    ahead_files: int = 256  # files read ahead, so that a slow one delays few others
+    clusters: tuple[str, ...] = ()  # Ray clusters that may be dialled, as "host:port"
+    ahead_bytes: int = 64 * 2**20  # memory for files read ahead; a textbook of 2,500 pages takes ~50 MiB
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderSettings:
-    """Who reads here (``library/access.py``)."""
+    """Readers of this installation (``library/access.py``)."""
 
-    groups: tuple[str, ...] = ()  # whose collections may be read; (): all for whoever may write to the data folder
-    language: str = ""  # that commands speak: "en" or "zh"; "": the locale's (an answer has its question's)
+    groups: tuple[str, ...] = ()  # whose collections may be read; (): all, for whoever may write to the data folder
+    language: str = ""  # of commands: "en" or "zh"; "": the locale's (an answer has its question's)
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkSettings:
-    """How documents are cut."""
+    """How documents are cut into passages."""
 
-    characters: int = 1000  # a passage; the encoder reads 512 word pieces, some 2,000 characters of English
+    characters: int = 1000  # length of a passage; the encoder reads 512 tokens, some 2,000 characters of English
 
 
 @dataclass(frozen=True, slots=True)
 class SearchSettings:
-    """Hybrid search. The values marked "tuned" are chosen on questions that no reported figure uses."""
+    """Hybrid search. Values marked "tuned" were chosen on questions that no reported figure uses."""
 
     candidates: int = 50  # taken from each index before fusion
     rrf_k: int = 60  # Cormack et al. 2009; the literature's value
     dense_weight: float = 2.0  # tuned; 1.5 to 3 are within 0.003 of each other
     lexical_weight: float = 1.0
-    sparse_weight: float = 1.0  # of a sparse encoder's token weights; not tuned: no weights were at hand
+    sparse_weight: float = 1.0  # for token weights of a sparse encoder; not tuned, no such weights were available
     title_boost: float = 3.0  # tuned; 2 to 4 are within 0.005
-    query_characters: int = 4_000  # of a longer question the first 4,000 count: ~700 words, longer than any vignette
-    query_terms: int = 64  # rarest first; bounds the lexical search's work
+    query_characters: int = 4_000  # the rest of a question is ignored; ~700 words, longer than any vignette
+    query_terms: int = 64  # rarest first; limits the lexical search's work
     results: int = 10
-    sentences: int = 50  # fused passages that are ordered by their nearest sentence; 0: the fused order
-    sentence_fused_weight: float = 0.5  # beside the similarity's 1; 0.25 to 0.75 are alike on nine authors' questions
-    sentence_words_weight: float = 0.5  # 0.4 to 0.6 are alike on twelve authors' questions
-    close: float = 0.0  # score from which the first section is said to be close; 0: the encoder's (localmed calibrate)
-    near: float = 0.0  # score below which nothing is said to be near; 0: the encoder's
-    rerank: int = 20  # of the fused passages are read again by the reranker
-    rerank_lexical_weight: float = 0.4  # beside the reranker's 1; tuned, 0.2 to 0.4 are within 0.01 of each other
-    rerank_fused_weight: float = 0.2  # the same; 0 to 0.4 are alike
-    glossary: str = ""  # a file of two columns, the site's own names in English and Chinese (retrieval/search.py)
+    sentences: int = 50  # fused passages to reorder by their nearest sentence; 0: keep the fused order
+    sentence_fused_weight: float = 0.5  # similarity: 1; 0.25 to 0.75 perform alike on nine authors' questions
+    sentence_words_weight: float = 0.5  # the same; 0.4 to 0.6 perform alike on twelve authors' questions
+    close: float = 0.0  # score from which the first section is called close; 0: the encoder's (localmed calibrate)
+    near: float = 0.0  # score below which nothing is called near; 0: the encoder's
+    rerank: int = 20  # number of fused passages for the reranker
+    rerank_lexical_weight: float = 0.4  # reranker: 1; tuned, 0.2 to 0.4 are within 0.01 of each other
+    rerank_fused_weight: float = 0.2  # the same; 0 to 0.4 perform alike
+    glossary: str = ""  # file with the site's own terms in two columns, English and Chinese (retrieval/search.py)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,103 +113,103 @@ class TierSettings:
 
 @dataclass(frozen=True, slots=True)
 class AskSettings:
-    """How a question is asked."""
+    """Defaults of a question."""
 
-    preset: str = ""  # the collections of a question that names none; "": all of them
-    passages: int = 8  # read by the workflows that search for passages: explain, plan, links
+    preset: str = ""  # collections for questions that name none; "": all
+    passages: int = 8  # for the workflows that search passages: explain, plan, links
 
 
 @dataclass(frozen=True, slots=True)
 class WorkflowSettings:
-    """What a site allows and says."""
+    """What a site permits, and its safety messages."""
 
-    off: tuple[str, ...] = ()  # workflows that nobody may use here: ask, plan, ebm, explain, departments, verify
-    own_knowledge: bool = False  # a model's answer without a source, labelled unverified, where nothing was found
-    m_eval_kinds: tuple[str, ...] = ("guideline", "literature")  # of collections whose studies are held against it
-    m_eval_found: int = 15  # of them by BM25; the paper's number (M-Eval)
-    m_eval_kept: int = 9  # of them judged, the most reliable; the paper's
-    patient_presets: tuple[str, ...] = ("patient",)  # whose questions come from patients, for the safety screen
-    safety_en: str = ""  # the safety message; {line} is where the crisis line goes; "": ours (messages/)
+    off: tuple[str, ...] = ()  # disabled workflows: ask, plan, ebm, explain, departments, verify
+    own_knowledge: bool = False  # if nothing is found, give a model's answer without sources, labelled unverified
+    m_eval_kinds: tuple[str, ...] = ("guideline", "literature")  # of collections whose studies judge the answer
+    m_eval_found: int = 15  # studies found by BM25; the paper's number (M-Eval)
+    m_eval_kept: int = 9  # the most reliable of them, which are judged; the paper's number
+    patient_presets: tuple[str, ...] = ("patient",)  # presets for patients' questions, for the safety screen
+    safety_en: str = ""  # the safety message; {line} is replaced by the crisis line; "": the default (messages/)
     safety_zh: str = ""
-    crisis_line: str = ""  # its number, for the safety message; "": none is named
+    crisis_line: str = ""  # telephone number for the safety message; "": none
 
 
 @dataclass(frozen=True, slots=True)
 class VerificationSettings:
-    """What is done before anyone reads an answer."""
+    """Checks of an answer before anyone reads it."""
 
-    jury: tuple[str, ...] = ("badge",)  # the roles that judge the badge, by majority: badge, badge_strict
+    jury: tuple[str, ...] = ("badge",)  # roles that judge the badge by majority: badge, badge_strict
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """Where the models lie. Which of them serve is chosen by ``localmed models use``, else by the profile."""
+    """The model folder. ``localmed models use``, else the profile, chooses which models serve."""
 
-    folder: str = ""  # with the registry and a folder for each model; "": <data>/models
+    folder: str = ""  # contains the registry and a folder for each model; "": <data>/models
 
 
-# What serves a role where ``localmed models use`` chose nothing. A role that is not named here is served by none.
+# The model for each role unless ``localmed models use`` chose one. Roles not listed have none.
 PROFILES: Mapping[str, Mapping[str, str]] = {
     "starter": {"encoder": "e5"},
     "workstation": {"encoder": "bge-m3", "reranker": "bge-reranker-v2-m3", "entailment": "nli-deberta-v3-base"},
 }
-NONE = "none"  # in a model's place: nothing serves the role
-# What earlier versions brought and this one does not, with what serves in its place where it was chosen.
+NONE = "none"  # nothing serves the role
+# Models of earlier versions, with the replacement used if one was chosen.
 RETIRED: Mapping[str, str] = {"starter-entailment": NONE, "maxsim": NONE, "minilm": "e5"}
-CHAT = "chat"  # in the judge of entailment's place: whatever serves chat
-DEFAULT = "default"  # in a model's place: the profile's own
-# In a model's place: what needs no registered model, by role. All else is a registered model's name.
+CHAT = "chat"  # the entailment judge is the chat model
+DEFAULT = "default"  # the profile's choice
+# By role, choices that need no registered model. Any other name is a registered model.
 BUILT_IN: Mapping[str, tuple[str, ...]] = {"chat": (NONE,), "encoder": ("e5",), "terms": (NONE,),
     "reranker": (NONE,), "entailment": (NONE, CHAT), "planner": (NONE,)}  # fmt: skip
-# Settings of earlier versions whose subject is gone: they are read over, and `localmed doctor` names them.
+# Settings of earlier versions that have no effect: they are ignored, and `localmed doctor` reports them.
 GONE = frozenset(
     {"ask.sentences", "ask.risk", "ask.unsure", "ask.confidence", "ask.unanswerable", "tiers.further", "reading"}
     | {"verification.unsupported", "workflows.own_samples", "search.guidelines", "search.guideline_weight"}
     | {"search.guideline_similarity", "search.guideline_coverage", "search.keyword_weight", "keywords"}
     | {"roles.keywords"}
 )
-MOVED = {"models.encoder": "encoder", "models.reranker": "reranker"}  # settings that `localmed models use` took over
-NEAR = 0.6  # likeness of two names of settings (difflib): one letter less or two swapped
-SERVED_BY: Mapping[str, Literal["chat", "rules", "off"]] = {"starter": "rules", "workstation": "chat"}  # unnamed roles
+MOVED = {"models.encoder": "encoder", "models.reranker": "reranker"}  # settings replaced by `localmed models use`
+NEAR = 0.6  # similarity of two setting names (difflib): one letter missing or two swapped
+SERVED_BY: Mapping[str, Literal["chat", "rules", "off"]] = {"starter": "rules", "workstation": "chat"}  # unset roles
 
 
 @dataclass(frozen=True, slots=True)
 class ChatSettings:
-    """The chat model: a GGUF file in a child process of its own, or a server inside the hospital."""
+    """The chat model: a GGUF file in its own child process, or a server inside the hospital."""
 
-    context: int = 8192  # tokens of prompt and reply together; the memory for them is taken when the model loads
-    micro_batch: int = 256  # prompt tokens between two looks at a cancellation; fewer read more slowly
-    sequences: int = 16  # decisions read side by side
-    threads: int = 0  # 0: as many as there are cores
-    gpu_layers: int = -1  # of the model on the GPU; -1: all. Says nothing where llama.cpp was built without one
+    context: int = 8192  # tokens of prompt and reply together; their memory is allocated when the model loads
+    micro_batch: int = 256  # prompt tokens between two checks for cancellation; fewer are slower
+    sequences: int = 16  # decisions processed in parallel
+    threads: int = 0  # 0: the number of cores
+    gpu_layers: int = -1  # model layers on the GPU; -1: all. No effect if llama.cpp was built without GPU support
     nice: int = 0  # priority of the child, 0 to 19 (lowest)
-    child_memory_bytes: int = 4 * 2**30  # address space beside twice the model file; not limited where a GPU is used
+    child_memory_bytes: int = 4 * 2**30  # address space in addition to twice the model file; no limit with a GPU
     load_seconds: float = 600.0  # 40 GB from a hard disk at 80 MB/s take 500 s
     hang_seconds: float = 120.0  # without a token or micro-batch; a large model on few cores is slow, not stuck
-    idle_seconds: float = 900.0  # unloaded after that
-    reply_bytes: int = 4 * 2**20  # of one message of the child or server: thousands of pages
-    waiting: int = 256  # requests in the queue, of everybody
-    waiting_each: int = 32  # of one user: the decisions of one question ask a few times at once
-    servers: tuple[str, ...] = ()  # that may be dialled, each as "http://host:port"; none by default
-    server: str = ""  # the one of them that is the chat model; "": a registered model is
-    replicas: tuple[str, ...] = ()  # further servers with the same model, listed too; one takes over for another
-    server_model: str = ""  # as that server calls it
-    thinking: bool = False  # whether a reasoning model on that server thinks first: minutes, and no label is measured
+    idle_seconds: float = 900.0  # idle time after which the model is unloaded
+    reply_bytes: int = 4 * 2**20  # one message of the child or server; thousands of pages
+    waiting: int = 256  # requests in the queue, in total
+    waiting_each: int = 32  # of one user; the decisions of one question send several at once
+    servers: tuple[str, ...] = ()  # that may be dialled, as "http://host:port"
+    server: str = ""  # the server of the chat model; "": a registered model is used
+    replicas: tuple[str, ...] = ()  # further servers with the same model, listed too, for load and failures
+    server_model: str = ""  # the model's name on the server
+    thinking: bool = False  # let a reasoning model on the server think first: takes minutes, and no label is measured
     server_seconds: float = 300.0  # for a whole reply
     connect_seconds: float = 5.0  # within the hospital
-    question_seconds: float = 900.0  # of one question: a small model on few cores; then the sections stand alone
+    question_seconds: float = 900.0  # for one question: a small model on few cores; then only the sections are shown
 
 
 @dataclass(frozen=True, slots=True)
 class HostSettings:
     """The model host (``localmed host``) and how commands use it."""
 
-    use: bool = True  # by commands, where one runs and serves what their own settings choose
-    connections: int = 64  # at a time; a command has one or two
+    use: bool = True  # commands use a running host if it serves the models that their settings choose
+    connections: int = 64  # simultaneous; a command has one or two
     message_bytes: int = 32 * 2**20  # 256 passages with their token weights take some 5 MiB
     message_seconds: float = 30.0  # from a message's first byte to its last, on one machine
-    connect_seconds: float = 2.0  # for a host to say who it is; one that does not is not used
-    silent_seconds: float = 30.0  # while a request waits or runs; a host that works gives a sign every second
+    connect_seconds: float = 2.0  # for a host to identify itself, else it is not used
+    silent_seconds: float = 30.0  # without a sign of life during a request; a working host sends one every second
     answer_seconds: float = 600.0  # for vectors, scores or stances, waiting included; a chat model has its own bounds
 
 
@@ -218,7 +218,7 @@ class LibrarySettings:
     """Generations and indexes."""
 
     keep_generations: int = 3  # whose documents differ (library/pruning.py)
-    index_above: int = 50_000  # rows; flat search over fewer answers within the time limit
+    index_above: int = 50_000  # rows; a flat search over fewer rows meets the time limit
     writer_memory_bytes: int = 64 * 2**20  # Tantivy's writer heap
     batch: int = 1024  # passages encoded and written together
 
@@ -228,94 +228,94 @@ class LibrarySettings:
 
 @dataclass(frozen=True, slots=True)
 class LdapSettings:
-    """The hospital's directory, which checks passwords (``[web.ldap]``). Nothing is dialled without ``server``."""
+    """The hospital's directory, which checks passwords (``[web.ldap]``). Without ``server`` nothing is dialled."""
 
     server: str = ""  # "ldaps://directory.hospital.example", or "ldap://..." with StartTLS
-    ca: str = ""  # file (PEM) of whoever signed its certificate; "": those that this machine trusts
-    plain: bool = False  # without TLS: a directory on this machine alone
-    bind_dn: str = ""  # the account that looks people up; "": anonymous
-    bind_password_file: str = ""  # with its password
-    base: str = ""  # below which people are
-    filter: str = "(uid={user})"  # who somebody is; of Active Directory (sAMAccountName={user})
-    name_attribute: str = "uid"  # as which an account is called here; sAMAccountName
-    group_attribute: str = "memberOf"  # in which an entry names its groups; "": it does not
-    group_base: str = ""  # below which groups are that name their members; "": none are searched
+    ca: str = ""  # PEM file of the certificate authority; "": those that this machine trusts
+    plain: bool = False  # without TLS: only for a directory on this machine
+    bind_dn: str = ""  # the account for look-ups; "": anonymous
+    bind_password_file: str = ""  # file with its password
+    base: str = ""  # search base of people
+    filter: str = "(uid={user})"  # finds a user; for Active Directory (sAMAccountName={user})
+    name_attribute: str = "uid"  # the account's name here; for Active Directory sAMAccountName
+    group_attribute: str = "memberOf"  # the groups of an entry; "": not used
+    group_base: str = ""  # search base of groups that list their members; "": none are searched
     group_filter: str = "(|(member={dn})(uniqueMember={dn}))"
     roles: tuple[str, ...] = ()  # "DN of a group -> role [groups of readers]"; see people/sign_on.py
-    seconds: float = 5.0  # for the directory to answer
+    seconds: float = 5.0  # for an answer of the directory
 
 
 @dataclass(frozen=True, slots=True)
 class OidcSettings:
-    """The hospital's single sign-on, OpenID Connect (``[web.oidc]``). Nothing is dialled without ``issuer``."""
+    """The hospital's single sign-on, OpenID Connect (``[web.oidc]``). Without ``issuer`` nothing is dialled."""
 
     issuer: str = ""  # "https://login.hospital.example/realms/hospital": the only server that is called
-    ca: str = ""  # file (PEM) of whoever signed its certificate; "": those that this machine trusts
+    ca: str = ""  # PEM file of the certificate authority; "": those that this machine trusts
     client_id: str = ""
-    secret_file: str = ""  # with the client's secret; "": a public client, by PKCE alone
-    callback: str = ""  # the address that the provider leads back to, behind a proxy; "": /login/back of what is open
+    secret_file: str = ""  # file with the client's secret; "": a public client with PKCE
+    callback: str = ""  # the redirect address, behind a proxy; "": /login/back of the address in use
     scopes: tuple[str, ...] = ("openid", "profile")
     user_claim: str = "preferred_username"
     groups_claim: str = "groups"
-    ask_again: bool = True  # the provider asks who it is each time: on a shared PC the one before may be signed in
+    ask_again: bool = True  # always ask for the user's login: on a shared PC the previous user may be signed in
     roles: tuple[str, ...] = ()  # "group -> role [groups of readers]"
-    seconds: float = 5.0  # for the provider to answer
-    leeway_seconds: float = 60.0  # between its clock and ours
+    seconds: float = 5.0  # for an answer of the provider
+    leeway_seconds: float = 60.0  # clock difference to the provider
 
 
 @dataclass(frozen=True, slots=True)
 class WebSettings:
-    """How long a login and a kept answer last, and what one visitor may cost."""
+    """How long sign-ins and answers are kept, and limits for one visitor."""
 
-    names: tuple[str, ...] = ()  # host names by which browsers may call the server, beside localhost and --host
-    idle_minutes: float = 15.0  # without a page: signed out; NIST SP 800-63B asks for 30 at most, a shared PC for less
-    login_hours: float = 12.0  # then signed out however busy: a shift
-    wrong_passwords: int = 5  # in a row for an account, then the computer that they came from waits
-    wrong_accounts: int = 20  # that one computer tried in vain within an hour, then it waits for every account
-    lock_minutes: float = 15.0  # at most that it waits, see people/throttle.py
-    password_characters: int = 12  # at least
-    history_days: int = 7  # that an answer is kept for whoever asked; 0: until they sign out
-    report_days: int = 365  # that what a reader said of an answer is kept, with question and answer; 0: none is taken
-    answers_at_once: int = 2  # that one process makes; models work for one at a time, the rest of an answer does not
-    answers_waiting: int = 16  # behind them, then 429; half of the threads that answer requests stay free for search
-    answers_for_one: int = 3  # of one user, at work and waiting
-    body_bytes: int = 2 * 2**20  # of a request that is no upload; a question or record has some thousand characters
-    incident_question: bool = False  # whether an exported incident holds what was asked though nobody reported it
+    names: tuple[str, ...] = ()  # host names under which browsers may open the server, besides localhost and --host
+    idle_minutes: float = 15.0  # without a request until sign-out; NIST SP 800-63B allows 30, a shared PC needs less
+    login_hours: float = 12.0  # until sign-out in any case: a shift
+    wrong_passwords: int = 5  # consecutive, for one account; then the computer must wait
+    wrong_accounts: int = 20  # failed accounts of one computer within an hour; then it must wait for every account
+    lock_minutes: float = 15.0  # longest wait, see people/throttle.py
+    password_characters: int = 12  # minimum length
+    history_days: int = 7  # how long answers are kept for the user; 0: until sign-out
+    report_days: int = 365  # how long feedback is kept, with question and answer; 0: no feedback
+    answers_at_once: int = 2  # made at once by one process; models serve one at a time, the rest runs in parallel
+    answers_waiting: int = 16  # waiting, then HTTP 429; half of the request threads stay free for search
+    answers_for_one: int = 3  # of one user, running and waiting
+    body_bytes: int = 2 * 2**20  # of a request other than an upload; a question or record has some thousand characters
+    incident_question: bool = False  # include the question in an exported incident even if nobody reported it
     ldap: LdapSettings = field(default_factory=LdapSettings)
     oidc: OidcSettings = field(default_factory=OidcSettings)
-    break_glass: tuple[str, ...] = ()  # local accounts for when directory and provider are down, and then only
-    directory_days: int = 30  # without signing in, then tokens of an account of a directory or provider do not hold
-    second_person: bool = False  # whether what somebody uploads must be published by another, who stands as approver
-    question_characters: int = 20_000  # of what is typed: a question of a case; what is longer is refused with a word
+    break_glass: tuple[str, ...] = ()  # local accounts that work only while directory and provider are down
+    directory_days: int = 30  # without a sign-in, then tokens of directory and provider accounts expire
+    second_person: bool = False  # uploads must be published by a second person, the approver
+    question_characters: int = 20_000  # of a typed question or case; longer ones are refused with a message
 
 
 @dataclass(frozen=True, slots=True)
 class RefreshSettings:
     """``[refresh]``: what ``localmed refresh`` watches."""
 
-    folders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by collection, beside those of its imports
-    packs: tuple[str, ...] = ()  # folders in which content packs are looked for: where sticks are mounted, or a share
-    settle_seconds: float = 60.0  # a file written to more recently is left for the next night: it may not be whole
-    wait_seconds: float = 14_400.0  # for a change that a librarian makes at night, such as an import, to end
-    free_bytes: int = 2 * 2**30  # with less left on the disk nothing is begun
+    folders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by collection, besides its imports' folders
+    packs: tuple[str, ...] = ()  # folders searched for content packs: where sticks are mounted, or a share
+    settle_seconds: float = 60.0  # a file modified more recently waits for the next night: it may be incomplete
+    wait_seconds: float = 14_400.0  # for a librarian's change at night, such as an import, to end
+    free_bytes: int = 2 * 2**30  # with less free disk space nothing is started
     keep_reports: int = 400  # nights; a year and a month
-    verify: bool = True  # every byte that is stored is read and compared with its hash first
+    verify: bool = True  # first read all stored files and compare their hashes
 
 
 @dataclass(frozen=True, slots=True)
 class BackupSettings:
-    """``[backup]``: where ``localmed backup`` writes, and how many backups stay there."""
+    """``[backup]``: where ``localmed backup`` writes, and how many backups it keeps."""
 
-    folder: str = ""  # on another disk; "": refresh makes none
-    keep: int = 14  # backups; what only older ones hold is removed
+    folder: str = ""  # on another disk; "": refresh makes no backup
+    keep: int = 14  # number of backups; older ones are removed
 
 
 @dataclass(frozen=True, slots=True)
 class AlertSettings:
-    """``[alerts]``: who is told of a failed refresh, a full disk or a lost GPU, beside the banner."""
+    """``[alerts]``: who is told about a failed refresh, a full disk or a lost GPU, besides the banner."""
 
-    syslog: bool = True  # the machine's own, through /dev/log
-    mail_host: str = ""  # a relay by its address: loopback or a private one; "": no mail
+    syslog: bool = True  # this machine's, through /dev/log
+    mail_host: str = ""  # IP address of a relay, loopback or private; "": no mail
     mail_port: int = 25
     mail_from: str = "localmed@localhost"
     mail_to: tuple[str, ...] = ()
@@ -324,7 +324,7 @@ class AlertSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything a site can set."""
+    """All settings of a site."""
 
     data: Path
     profile: str = "starter"
@@ -348,7 +348,7 @@ class Settings:
     roles: Mapping[str, str] = field(default_factory=dict)  # role -> "chat", "rules" or "off"; others: SERVED_BY
 
 
-# What a number may not be below: 0 where that switches something off, more where less would not work at all.
+# Lower limits of numeric settings: 0 where that switches something off, more where less would not work.
 LEAST = {
     **{f"search.{name}": 0 for name in (
         "dense_weight", "lexical_weight", "sparse_weight", "rerank_lexical_weight",
@@ -356,29 +356,29 @@ LEAST = {
         "near")},
     **dict.fromkeys(("ingest.children", "web.history_days", "web.report_days", "chat.threads", "chat.nice"), 0),
     **dict.fromkeys(("refresh.settle_seconds", "refresh.wait_seconds"), 0),
-    "web.password_characters": 8,  # what NIST SP 800-63B asks for at least
+    "web.password_characters": 8,  # the minimum of NIST SP 800-63B
     "web.body_bytes": 100_000,
     "chunk.characters": 100,  # a sentence has about 100
     "read.child_memory_bytes": 256 * 2**20,  # the interpreter with its readers takes most of it
     "read.ocr_memory_bytes": 2 * 2**30,  # an A4 page takes 1.3 GiB
     "library.writer_memory_bytes": 15_000_000,  # Tantivy refuses less
     "chat.gpu_layers": -1,
-    "host.silent_seconds": 3,  # a host that works gives a sign every second
-    "chat.sequences": 2,  # one holds the prefix
+    "host.silent_seconds": 3,  # a working host sends a sign of life every second
+    "chat.sequences": 2,  # one is for the prefix
 }  # fmt: skip
 LEAST_OTHERWISE = {int: 1, float: 0.001}
 MOST = {
     "web.idle_minutes": 1440,
     "web.answers_at_once": 16,
-    "web.answers_waiting": 16,  # each may hold one of the 40 threads that answer requests
+    "web.answers_waiting": 16,  # each may occupy one of the 40 request threads
     "web.login_hours": 168,
     "ingest.children": 64,
     "read.ocr_threads": 64,
     "chat.nice": 19,
-    "chat.sequences": 64,  # what every build of llama.cpp takes
-    "workflows.m_eval_found": 100,  # each is read whole
+    "chat.sequences": 64,  # the limit of every build of llama.cpp
+    "workflows.m_eval_found": 100,  # each is read completely
 }
-MOST_OTHERWISE = 2**53  # what every system call and library takes
+MOST_OTHERWISE = 2**53  # accepted by every system call and library
 
 
 def built_in(role: str, name: str) -> bool:
@@ -387,36 +387,37 @@ def built_in(role: str, name: str) -> bool:
 
 
 def model_folder(settings: Settings) -> Path:
-    """Where the models and their registry lie."""
+    """The folder of the models and their registry."""
     return settings.data / Path(settings.models.folder or "models").expanduser()
 
 
 def chosen_models(settings: Settings, uses: Mapping[str, str], registered: Collection[str]) -> dict[str, str]:
-    """What serves each role: ``uses`` (``localmed models use``), else the profile; one of ``BUILT_IN`` or a model.
+    """The model for each role: ``uses`` (``localmed models use``), else the profile; one of ``BUILT_IN`` or a
+    registered one.
 
-    A profile's judge of entailment that is not ``registered`` gives way to none, what is ``RETIRED`` to its successor.
+    An entailment judge of the profile that is not ``registered`` becomes none; a ``RETIRED`` model its successor.
     """
-    profile_known(settings)
+    check_profile(settings)
     chosen = dict.fromkeys(BUILT_IN, NONE) | dict(PROFILES[settings.profile])
     if chosen["entailment"] not in registered:
         chosen["entailment"] = NONE
     return chosen | {role: name if name in registered else RETIRED.get(name, name) for role, name in uses.items()}
 
 
-def profile_known(settings: Settings) -> None:
-    """Raise ``BadSettings`` if the settings' profile is none of ``PROFILES``."""
+def check_profile(settings: Settings) -> None:
+    """Raise ``BadSettings`` if the profile is unknown."""
     if settings.profile not in PROFILES:
         raise BadSettings("settings.no_profile", profile=settings.profile, known=tuple(PROFILES))
 
 
 def data_folder(folder: str | os.PathLike[str] | None = None) -> Path:
-    """The data folder: ``folder``, else ``$LOCALMED_DATA``, else ``~/.local/share/localmed``; absolute."""
+    """The absolute data folder: ``folder``, else ``$LOCALMED_DATA``, else ``~/.local/share/localmed``."""
     chosen = folder or os.environ.get("LOCALMED_DATA") or Path.home() / ".local" / "share" / "localmed"
     return Path(chosen).expanduser().absolute()
 
 
 def file_of(folder: Path, own: bool = True) -> Path:
-    """The file of settings for the data folder ``folder``; without ``own`` whatever ``$LOCALMED_CONFIG`` names."""
+    """The settings file of the data folder ``folder``; without ``own`` ``$LOCALMED_CONFIG`` is ignored."""
     named = os.environ.get("LOCALMED_CONFIG", "") if own else ""
     if named and not Path(named).exists():
         raise BadSettings("settings.no_file", file=named)
@@ -424,7 +425,7 @@ def file_of(folder: Path, own: bool = True) -> Path:
 
 
 def load(data: str | os.PathLike[str] | None = None, own: bool = True, file: Path | None = None) -> Settings:
-    """The settings in ``file``, else ``file_of`` the folder ``data``; raise ``BadSettings`` for what is not known."""
+    """The settings in ``file``, else of the data folder ``data``; raise ``BadSettings`` for anything invalid."""
     folder = data_folder(data)
     file = file or file_of(folder, own)
     if not file.exists():
@@ -436,7 +437,7 @@ def load(data: str | os.PathLike[str] | None = None, own: bool = True, file: Pat
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadSettings("settings.toml", file=str(file), place=toml_place(error)) from None
     settings = _filled(Settings(folder), values, str(file), "")
-    profile_known(settings)
+    check_profile(settings)
     name, presets, language = settings.ask.preset, tuple(settings.tiers.presets), settings.reader.language
     if name and name not in presets:
         raise BadSettings("settings.no_preset", file=str(file), path="ask.preset", name=name, presets=presets)
@@ -445,8 +446,8 @@ def load(data: str | os.PathLike[str] | None = None, own: bool = True, file: Pat
     return settings
 
 
-def gone(settings: Settings) -> tuple[str, ...]:
-    """The names in the settings' file that have no effect any more."""
+def obsolete_names(settings: Settings) -> tuple[str, ...]:
+    """The names in the settings file that no longer have an effect."""
     file = file_of(settings.data)
     values = tomllib.loads(contents(file).decode()) if file.exists() else {}
     inner = {f"{name}.{key}" for name, value in values.items() if isinstance(value, dict) for key in value}
@@ -454,7 +455,7 @@ def gone(settings: Settings) -> tuple[str, ...]:
 
 
 def _filled(settings: _Level, values: dict[str, Any], file: str, prefix: str) -> _Level:
-    """``settings`` with ``values`` put in, level by level."""
+    """``settings`` changed by ``values``, table by table."""
     known = {item.name: getattr(settings, item.name) for item in dataclasses.fields(settings)}
     changes: dict[str, Any] = {}
     for name, value in values.items():
@@ -487,22 +488,18 @@ def _filled(settings: _Level, values: dict[str, Any], file: str, prefix: str) ->
 
 
 def _unknown(prefix: str, name: str, known: Sequence[str], file: str) -> BadSettings:
-    """An error that names the nearest settings of the same table, else the table of settings that is so called."""
+    """The error for an unknown setting, naming similar settings of its table or tables that have it."""
     path = f"{prefix}{name}"
     if path in MOVED:
         return BadSettings("settings.moved", file=file, name=path, role=MOVED[path])
-    elsewhere = [it.name for it in dataclasses.fields(Settings) if name in _names_in(it.name)] if not prefix else []
     near = [f"{prefix}{it}" for it in difflib.get_close_matches(name, known, 3, NEAR)]
-    near += [f"{table}.{name}" for table in elsewhere]
+    for table in known if not prefix else ():
+        value = getattr(Settings(Path()), table)
+        if dataclasses.is_dataclass(value) and name in {it.name for it in dataclasses.fields(value)}:
+            near.append(f"{table}.{name}")
     if near:
         return BadSettings("settings.unknown_near", file=file, name=path, near=tuple(near))
     return BadSettings("settings.unknown", file=file, name=path)
-
-
-def _names_in(table: str) -> set[str]:
-    """The names of the settings in ``table``; none where it is a setting itself."""
-    value = getattr(Settings(Path()), table)
-    return {it.name for it in dataclasses.fields(value)} if dataclasses.is_dataclass(value) else set()
 
 
 def _tiers(value: Any, path: str, file: str) -> tuple[tuple[str, ...], ...]:
@@ -512,11 +509,11 @@ def _tiers(value: Any, path: str, file: str) -> tuple[tuple[str, ...], ...]:
     return tuple(names(tier, path, file, least=1) for tier in value)
 
 
-# --- what a value may be ----------------------------------------------------------------------------------------------
+# --- validation of values ---------------------------------------------------------------------------------------------
 
 
 def within(value: Any, path: str, file: str, kind: type = int) -> Any:
-    """``value``; raise ``BadSettings`` for a number that cannot work (negative, not a number, above its most)."""
+    """``value``; raise ``BadSettings`` for a number outside its range (``LEAST``, ``MOST``)."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         least, most = LEAST.get(path, LEAST_OTHERWISE[kind]), MOST.get(path, MOST_OTHERWISE)
         if not least <= value <= most:  # also for nan
@@ -525,14 +522,14 @@ def within(value: Any, path: str, file: str, kind: type = int) -> Any:
 
 
 def names(value: Any, path: str, file: str, least: int = 0) -> tuple[str, ...]:
-    """``value``, a list of at least ``least`` names; raise ``BadSettings`` for anything else."""
+    """``value`` as a tuple; raise ``BadSettings`` unless it is a list of at least ``least`` names."""
     if isinstance(value, list) and len(value) >= least and all(isinstance(name, str) and name for name in value):
         return tuple(value)
     raise BadSettings("settings.names", file=file, path=path)
 
 
 def text(value: Any, path: str, file: str) -> str:
-    """``value``, a text that is not empty; raise ``BadSettings`` for anything else."""
+    """``value``; raise ``BadSettings`` unless it is a text that is not empty."""
     if isinstance(value, str) and value:
         return value
     raise BadSettings("settings.text", file=file, path=path)

@@ -70,7 +70,7 @@ class ScriptedChat:
             watch.token(f" {word}" if number else word)
         cut = len(words) > request.max_tokens
         reply = Reply(text, prompt, min(len(words), request.max_tokens), "length" if cut else "stop")
-        return structured.finished(reply, request.schema)
+        return structured.validate_reply(reply, request.schema)
 
     def choose(
         self, prefix: Sequence[Message], branches: Sequence[str], labels: Sequence[str], watch: Watch = UNWATCHED
@@ -80,7 +80,7 @@ class ScriptedChat:
         choices = []
         for branch in branches:
             _go_on(watch)
-            choices.append(_choice(self._next(structured.continued(prefix, branch)), labels))
+            choices.append(_choice(self._next(structured.append_branch(prefix, branch)), labels))
             watch.progress(len(choices), len(branches))
         return choices
 

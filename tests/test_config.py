@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from localmed.config import gone, load
+from localmed.config import load, obsolete_names
 from localmed.domain.errors import BadSettings
 
 
@@ -20,14 +20,11 @@ def settings_of(folder: Path, text: str) -> Path:
     return folder
 
 
-def test_the_presets_there_are(tmp_path: Path) -> None:
+def test_presets_are_added_and_replaced_by_name(tmp_path: Path) -> None:
     tiers = load(tmp_path).tiers
     assert tiers.presets["ebm"] == (("guideline",), ("literature",), ("book", "wiki"))
     assert tiers.presets["patient"] == (("leaflet",), ("book", "wiki"))
     assert load(tmp_path).ask.preset == ""
-
-
-def test_presets_are_added_and_replaced_by_name(tmp_path: Path) -> None:
     text = """
         [ask]
         preset = "ward"
@@ -45,7 +42,7 @@ def test_presets_are_added_and_replaced_by_name(tmp_path: Path) -> None:
 def test_what_has_no_effect_any_more_is_read_over_and_named(tmp_path: Path) -> None:
     settings = load(settings_of(tmp_path, "[ask]\nrisk = 0.1\npassages = 7\n[reading]\nx = 1\n"))
     assert settings.ask.passages == 7
-    assert gone(settings) == ("ask.risk", "reading")
+    assert obsolete_names(settings) == ("ask.risk", "reading")
 
 
 @pytest.mark.parametrize(

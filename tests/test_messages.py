@@ -78,6 +78,12 @@ def test_an_error_crosses_processes_as_codes() -> None:
     again = errors.from_json(json.loads(json.dumps(errors.as_json(error))), UsageError)
     assert type(again) is UnknownName
     assert again.messages == error.messages
+    sent = errors.as_json(errors.BadSettings("settings.server_model"))
+    assert type(errors.from_json(sent, errors.ModelError)) is errors.ModelError, "only the errors that are its own"
+    assert type(errors.from_json({**sent, "class": "SystemExit"}, InputError)) is InputError
+    long = message("x.y", text="a" * 10_000, more=(message("x.z", text="b" * 10_000),))
+    bounded = errors.from_json(errors.as_json(InputError(long)), InputError)
+    assert len(render(bounded.messages[0], "en")) < 3 * errors.LONGEST_WORD
 
 
 @pytest.mark.parametrize(
@@ -94,19 +100,7 @@ def test_what_is_no_error_is_refused(entry: dict[str, object]) -> None:
         errors.from_json(entry, UsageError)
 
 
-def test_a_process_raises_only_the_errors_that_are_its_own() -> None:
-    sent = errors.as_json(errors.BadSettings("settings.server_model"))
-    assert type(errors.from_json(sent, errors.ModelError)) is errors.ModelError
-    assert type(errors.from_json({**sent, "class": "SystemExit"}, InputError)) is InputError
-
-
 def test_a_message_that_lacks_parameters_is_shown_as_it_is() -> None:
     """Another version, or a damaged process, may send one."""
     assert render(message("chat.slow", other=1), "zh") == "chat.slow {'other': 1}"
     assert render(message("chat.slow", bound="soon"), "en") == "chat.slow {'bound': 'soon'}"
-
-
-def test_what_another_process_says_is_bounded() -> None:
-    long = message("x.y", text="a" * 10_000, more=(message("x.z", text="b" * 10_000),))
-    again = errors.from_json(errors.as_json(InputError(long)), InputError)
-    assert len(render(again.messages[0], "en")) < 3 * errors.LONGEST_WORD

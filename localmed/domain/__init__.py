@@ -1,13 +1,11 @@
-"""The values that every part of localmed passes around: frozen, standard library only.
+"""The values that all parts of localmed share: frozen, standard library only. Start reading here.
 
-A reader of the code starts here. A *document* belongs to one *collection* and is cut into *passages*; a search
-returns *hits*; the hits an answer uses become *evidence*, each with a marker minted here and nowhere else; an *answer*
-is a list of *statements*, each with *citations* that point into evidence. "Nothing found" and "abstained" are values
-of ``Answer.status``, never ``None`` and never an uncited string.
+A *document* belongs to one *collection* and is cut into *passages*. A search returns *hits*; hits used by an answer
+become *evidence*, each with a marker. An *answer* is a list of *statements*, each with *citations* of the evidence.
+"Nothing found" and "abstained" are values of ``Answer.status``, never ``None`` and never an uncited string.
 
-Dates are ISO strings (``2024-05-01``, or ``2024-05`` and ``2024`` where no more is known), so that they sort and
-compare as text. Text offsets count Unicode characters, ends exclusive. Boxes are PDF points (1/72 inch), origin top
-left, on 1-based pages.
+Dates are ISO strings (``2024-05-01``, ``2024-05`` or ``2024``), which sort as text. Text offsets count Unicode
+characters, ends exclusive. Boxes are in PDF points (1/72 inch), origin top left, on 1-based pages.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """The other values, imported at the first use of one: errors and ``localmed --help`` need messages alone."""
+    """Import the other values at first use: errors and ``localmed --help`` need messages alone."""
     for module in ("sources", "parts", "answers"):
         names = vars(import_module(f"{__name__}.{module}"))
         if name in names:

@@ -1,4 +1,4 @@
-"""Who may use a site: accounts, the roles that they have, and the rights that a role is."""
+"""Accounts of a site, their roles, and the rights of a role."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from enum import StrEnum
 
 
 class Right(StrEnum):
-    """One thing that a role may do; pages and changes name the right that they need."""
+    """A permission; pages and changes name the one that they need."""
 
-    ASK = "ask"  # and search, and see one's own history
+    ASK = "ask"  # and search, and see one's history
     LIBRARY = "library"  # change the library and who may read it
     SAFETY = "safety"  # read the audit log and reports, stop a workflow, model or collection
     MODELS = "models"  # choose the models, see the machine
@@ -18,7 +18,7 @@ class Right(StrEnum):
 
 
 class SessionRole(StrEnum):
-    """Who somebody is at the site: a set of rights (``RIGHTS``)."""
+    """The role of an account: a set of rights (``RIGHTS``)."""
 
     READER = "reader"
     LIBRARIAN = "librarian"
@@ -30,22 +30,22 @@ RIGHTS: Mapping[SessionRole, frozenset[Right]] = {
     SessionRole.READER: frozenset({Right.ASK}),
     SessionRole.LIBRARIAN: frozenset({Right.ASK, Right.LIBRARY}),
     SessionRole.SAFETY: frozenset({Right.ASK, Right.SAFETY}),
-    SessionRole.ADMIN: frozenset(Right),  # could give themselves any role: what they do is audited
+    SessionRole.ADMIN: frozenset(Right),  # they can assign themselves any role; their actions are audited
 }
-# The right that a change needs, by the first word of its name in the audit log; all others change the library.
+# The right for a change, by the first word of its name in the audit log; all others change the library.
 NEEDS: Mapping[str, Right] = {
     "model": Right.MODELS,
     "account": Right.ACCOUNTS,
     "safety": Right.SAFETY,
-    "trust": Right.ACCOUNTS,  # whose packs are taken in
+    "trust": Right.ACCOUNTS,  # whose packs are imported
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Somebody who may sign in. ``groups`` are those whose collections a reader may read; other roles read all.
+    """An account. ``groups`` are those whose collections a reader may read; other roles read all.
 
-    ``source`` says who checks the password: ``local`` (a hash of it is kept here), or a directory.
+    ``source`` checks the password: ``local`` (by its hash), or a directory.
     """
 
     user: str
@@ -56,10 +56,10 @@ class Account:
 
     @property
     def reads_all(self) -> bool:
-        """Whether every collection may be read: whoever changes or watches the library sees the whole of it."""
+        """Whether the account may read every collection."""
         return self.role is not SessionRole.READER
 
 
 def rights_of(role: str, groups: Sequence[str], disabled: bool) -> str:
-    """What an account may do, as the journal says it of its change."""
+    """The rights of an account as the journal records them."""
     return f"{role}{' disabled' if disabled else ''}: {' '.join(groups)}"

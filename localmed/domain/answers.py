@@ -1,4 +1,4 @@
-"""What a question came to: an answer of statements, each with citations that point into evidence."""
+"""The result of a question: an answer of statements, each with citations of the evidence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from localmed.domain.sources import Citation, Evidence, Statement, digest
 
 
 class Badge(StrEnum):
-    """Answered with Evidence, badge table. ``NONE`` until a judge has looked."""
+    """The badge of Answered with Evidence; ``NONE`` until a judge has looked."""
 
     GREEN = "green"
     YELLOW = "yellow"
@@ -27,10 +27,10 @@ class Badge(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BadgeJudge:
-    """Who judged a badge (a code of ``badge.judge``, or a name), and how often it was measured to err.
+    """The judge of a badge (a code of ``badge.judge``, or a name) and its measured errors.
 
-    ``wrong`` is the share of errors by criterion (``answers``, ``related``, ``grounded``) on the data ``measured_on``;
-    empty where it was never measured.
+    ``wrong`` is the share of errors by criterion (``answers``, ``related``, ``grounded``) on ``measured_on``; empty if
+    never measured.
     """
 
     name: str
@@ -40,10 +40,10 @@ class BadgeJudge:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was checked before anyone read the answer. The badge means "supported by its sources", never "safe".
+    """The result of checking an answer. The badge means "supported by its sources", never "safe".
 
-    ``checks`` are the checks of the answer as a whole (coherence, the guide's final check), each with how it ended.
-    ``badge_before`` is that with the withheld sentences in it; ``badges`` are those of each kind of source alone.
+    ``checks`` concern the answer as a whole (coherence, the guide's final check). ``badge_before`` includes the
+    withheld sentences; ``badges`` are by kind of source.
     """
 
     statements_checked: int = 0
@@ -59,10 +59,10 @@ class Verification:
 
 
 class AnswerStatus(StrEnum):
-    """How the question ended.
+    """The outcome of a question.
 
-    ``SECTIONS``: the sections that speak of it are shown and nothing is claimed. ``ABSTAINED``: there is nothing to
-    show. ``SAFETY``: the site's safety message was given in place of an answer.
+    ``SECTIONS``: sections are shown and nothing is claimed. ``ABSTAINED``: there is nothing to show. ``SAFETY``: the
+    site's safety message replaces an answer.
     """
 
     ANSWERED = "answered"
@@ -73,7 +73,7 @@ class AnswerStatus(StrEnum):
 
 
 class ConflictKind(StrEnum):
-    """In what two sources disagree: numbers of one sentence in two documents of one title, or two editions."""
+    """How two sources disagree: numbers in one sentence of two documents of the same title, or two editions."""
 
     DOSE = "dose"
     EDITION = "edition"
@@ -81,10 +81,7 @@ class ConflictKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Source ``against`` says otherwise than ``marker``, by the quotations ``ours`` and ``theirs``.
-
-    Of two editions ``editions`` has the dates, ours first.
-    """
+    """Source ``against`` contradicts ``marker`` by the quotations; ``editions`` are two editions' dates, ours first."""
 
     kind: ConflictKind
     marker: str
@@ -96,9 +93,9 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class ShownLine:
-    """A sentence or a table's row: the characters ``start:end`` of the evidence called ``marker``.
+    """A sentence or table row: the characters ``start:end`` of the evidence ``marker``.
 
-    ``marked``: one of those nearest to the question. ``breaks``: it begins a line of its own.
+    ``marked``: among the nearest to the question. ``breaks``: it begins a new line.
     """
 
     marker: str
@@ -110,11 +107,10 @@ class ShownLine:
 
 @dataclass(frozen=True, slots=True)
 class ShownSection:
-    """A section of a document as it is shown: its lines in reading order, over one or more pieces of evidence.
+    """A section of a document as shown: its lines in reading order, from one or more pieces of evidence.
 
-    ``best`` is the marker of the passage by which it was found; ``cut``: the document's section is longer. Of a
-    ``study``, ``population`` are its own sentences on whom it is about; none: they were not read. ``lacks``: see
-    ``Section``.
+    ``best`` is the marker of the passage that was found; ``cut``: the document's section is longer. ``population`` are
+    a study's own sentences about its population; empty if they were not found. ``lacks``: see ``Section``.
     """
 
     best: str
@@ -127,17 +123,17 @@ class ShownSection:
 
     @property
     def markers(self) -> tuple[str, ...]:
-        """Of its evidence, in reading order."""
+        """The markers of its evidence, in reading order."""
         return tuple(dict.fromkeys(line.marker for line in self.lines))
 
     @property
     def marks(self) -> tuple[ShownLine, ...]:
-        """The lines that are marked."""
+        """The marked lines."""
         return tuple(line for line in self.lines if line.marked)
 
     @property
     def link(self) -> tuple[str, int, int]:
-        """What opens it: (marker, start, end) of its first mark and those that follow at once; else its first line."""
+        """Its link as (marker, start, end): the first mark and those directly after it, else the first line."""
         first = (*self.marks, *self.lines)[0]
         end = first.end
         for line in self.lines[self.lines.index(first) + 1 :]:
@@ -149,11 +145,11 @@ class ShownSection:
 
 @dataclass(frozen=True, slots=True)
 class Receipts:
-    """The sections that speak of a question, best first, and those in ``others`` languages than the question's.
+    """The sections for a question, best first; ``others`` are in another language than the question.
 
-    ``readings`` say how the question was read, and what of it was left out. Without ``dense`` only words were searched.
-    ``closeness`` is that of the first section. ``flags`` name the warning signs of an emergency in the question.
-    ``absent`` is what the question names and no document of the library does.
+    ``readings`` say how the question was interpreted. Without ``dense`` only words were searched. ``closeness`` is that
+    of the first section. ``flags`` name signs of an emergency in the question. ``absent`` are question terms that no
+    document contains.
     """
 
     readings: tuple[Reading, ...] = ()
@@ -166,15 +162,15 @@ class Receipts:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """The names of the readings that were left out."""
+        """The texts of the readings that the user has excluded."""
         return tuple(one.written for one in self.readings if one.left_out)
 
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Which models, prompts and library generation produced an answer; ``prompts`` maps role to prompt version.
+    """The models, prompts (role -> version) and library generation that produced an answer.
 
-    ``day`` is the day of the question, by which documents were effective or overdue.
+    ``day`` is the day of the question, which decides which documents were effective or overdue.
     """
 
     generation: str
@@ -187,7 +183,7 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class TraceStep:
-    """One step of a flow: what was asked for, what came back (counts and ids, no patient text), how long it took."""
+    """A step of a flow: its name, counts and ids (no patient text), and its duration."""
 
     name: str
     detail: tuple[tuple[str, str], ...] = ()
@@ -196,11 +192,11 @@ class TraceStep:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a question came to. ``searched`` names the collections looked through, in that order.
+    """The result of a question. ``searched`` names the collections searched, in order.
 
-    ``receipts`` are the sections that speak of it. ``evidence`` is what they, the statements and ``conflicts`` point
-    at. ``workflow`` says which flow answered, and ``parts`` are what it adds to the statements. ``released_by`` is who
-    releases it to a patient ("": not released), ``released_on`` the day.
+    ``receipts`` are the sections. ``evidence`` is what sections, statements and ``conflicts`` refer to. ``parts`` are
+    what the ``workflow`` adds to the statements. ``released_by`` released it to a patient on ``released_on`` ("": not
+    released).
     """
 
     status: AnswerStatus
@@ -222,7 +218,7 @@ class Answer:
 
     @property
     def by_marker(self) -> dict[str, Evidence]:
-        """Its evidence by what it is called."""
+        """The evidence by marker."""
         return {piece.marker: piece for piece in self.evidence}
 
     @property
@@ -236,7 +232,7 @@ class Answer:
         return (*self.receipts.sections, *self.receipts.others) if self.receipts else ()
 
     def marks_of(self, marker: str, start: int, end: int) -> tuple[tuple[str, int, int], ...]:
-        """All marks of the section that ``start:end`` of ``marker`` opens (it may have none), of a citation itself."""
+        """The marks of the section with the link ``start:end`` of ``marker``; without one, the citation itself."""
         opened = next((one for one in self.sections if one.link == (marker, start, end)), None)
         if opened is None:
             return ((marker, start, end),)
@@ -244,22 +240,17 @@ class Answer:
 
     @property
     def found_nothing(self) -> bool:
-        """Whether there is nothing to show, or only sections that are not near."""
+        """Whether there is nothing to show, or no section is near."""
         far = self.receipts is not None and self.receipts.closeness is Closeness.NOTHING_NEAR
         return self.status is AnswerStatus.ABSTAINED or (self.status is AnswerStatus.SECTIONS and far)
 
     @property
     def links(self) -> tuple[tuple[str, int, int], ...]:
-        """What it points at, as (marker, start, end): its citations, its sections, what was withheld."""
-        cited, withheld = (
-            [
-                (it.marker, it.start, it.end)
-                for one in self.all_statements
-                if one.withheld is gone
-                for it in one.citations
-            ]
-            for gone in (False, True)
-        )
+        """Every link as (marker, start, end): citations, sections, then withheld citations."""
+        cited: list[tuple[str, int, int]] = []
+        withheld: list[tuple[str, int, int]] = []
+        for one in self.all_statements:
+            (withheld if one.withheld else cited).extend((it.marker, it.start, it.end) for it in one.citations)
         return tuple(dict.fromkeys((*cited, *(section.link for section in self.sections), *withheld)))
 
     @property
@@ -269,7 +260,7 @@ class Answer:
 
 
 def from_one(answer: Answer) -> Answer:
-    """``answer`` with the sources alone that its sentences cite, numbered from one; its sections are left out."""
+    """``answer`` without sections, with only the cited sources, renumbered from one."""
     cited = {citation.marker for statement in answer.all_statements for citation in statement.citations}
     kept = [piece for piece in answer.evidence if piece.marker in cited]
     names = {piece.marker: str(number) for number, piece in enumerate(kept, 1)}
@@ -296,7 +287,7 @@ def from_one(answer: Answer) -> Answer:
 
 FORMAT = "localmed answer 4"  # 4: receipts
 BEFORE = "localmed answer 3"
-LARGEST = 64 * 2**20  # bytes of an answer as JSON; one over three tiers has about 0.2 MiB
+LARGEST = 64 * 2**20  # bytes of an answer as JSON; an answer over three tiers has about 0.2 MiB
 
 
 @cache
@@ -306,13 +297,13 @@ def answers() -> Codec:
 
 
 def answer_json(answer: Answer, language: str = "") -> dict[str, Any]:
-    """``answer`` as JSON with its format and a digest; words in ``language`` stand beside each message."""
+    """``answer`` as JSON with format and digest; messages include their text in ``language``."""
     values = {"format": FORMAT, **answers().encode(answer, Answer, language)}
     return {**values, "digest": _digest(values)}
 
 
 class AlteredAnswer(ValueError):
-    """A kept answer that is not as it was written."""
+    """A stored answer that has been altered."""
 
 
 def _digest(values: Mapping[str, Any]) -> str:
@@ -320,10 +311,10 @@ def _digest(values: Mapping[str, Any]) -> str:
 
 
 def answer_of(value: Any, *, authentic: bool = False) -> Answer:
-    """The answer that ``answer_json`` wrote; raise ``AlteredAnswer`` where its digest is wrong or missing.
+    """Read what ``answer_json`` wrote; raise ``AlteredAnswer`` if its digest is wrong or missing.
 
-    Of an ``authentic`` one (it was sealed, or made a moment ago) the digest is not asked for: what was sealed by an
-    earlier version has none. Raise ``ValueError`` for anything else, another version's included.
+    The digest of an ``authentic`` answer (sealed, or made a moment ago) is not checked: earlier versions sealed answers
+    without one. Raise ``ValueError`` for anything else, including formats of other versions.
     """
     if not isinstance(value, dict) or value.get("format") not in (FORMAT, BEFORE):
         raise ValueError(f"it is not of the format {FORMAT!r}")

@@ -1,11 +1,11 @@
-"""Values as JSON and back, by the types of their fields: answers for ``--json``, kept files, recordings, evaluations.
+"""Values as JSON and back, by the types of their fields: answers for ``--json``, stored files, recordings, evaluations.
 
-A frozen dataclass is an object of its fields, an enumeration its value, a tuple a list, a set a sorted list. Where a
-field may hold values of several types, an object says which under ``type``: the class's name, which a codec knows only
-if it was registered. A ``Message`` has its code and parameters; its words may stand beside them and are not read.
+A dataclass becomes an object of its fields, an enumeration its value, a tuple a list, a set a sorted list. If a field
+allows several types, the object has the class name under ``type``; a codec knows only registered classes. A ``Message``
+is its code and parameters; its text may be included and is not read back.
 
-Reading is strict: a missing or unknown field, a value of another type or a name that is not registered is a
-``ValueError``, and nothing but the registered classes is ever made.
+Reading is strict: a missing or unknown field, a value of another type or an unregistered name is a ``ValueError``. Only
+registered classes are created.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from typing import Any
 from localmed.domain.messages import Message
 from localmed.messages import as_json, from_json
 
-TYPE = "type"  # names the class of an object where the field's type does not
+TYPE = "type"  # names the class of an object if the field's type does not
 _PLAIN = (str, int, float, bool)
-GONE = {"Conflict": {"amounts", "caution"}, "TermPart": {"under"}}  # fields that 0.1.0 wrote
+GONE = {"Conflict": {"amounts", "caution"}, "TermPart": {"under"}}  # fields written by 0.1.0
 
 
 class Codec:
-    """Writes and reads values of the classes ``known``, which have different names."""
+    """Writes and reads values of the classes ``known``, whose names must differ."""
 
     def __init__(self, known: Iterable[type]) -> None:
         self._known: dict[str, type] = {}
@@ -36,9 +36,9 @@ class Codec:
                 raise TypeError(f"two classes are called {kind.__name__}")
 
     def encode(self, value: Any, kind: Any = Any, language: str = "") -> Any:
-        """``value``, whose field has the type ``kind``, as JSON; words in ``language`` stand beside each message.
+        """``value`` of the declared type ``kind`` as JSON, messages with their text in ``language``.
 
-        Raise ``TypeError`` for what is of no registered class.
+        Raise ``TypeError`` for values of unregistered classes.
         """
         if isinstance(value, Enum):
             return value.value if kind is type(value) else {TYPE: self._name(value), "value": value.value}
@@ -61,7 +61,7 @@ class Codec:
         raise TypeError(f"no {type(value).__name__} is written")
 
     def decode(self, value: Any, kind: Any = Any) -> Any:
-        """The value of the type ``kind`` that ``encode`` wrote; raise ``ValueError`` for anything else."""
+        """The value of type ``kind`` that ``encode`` wrote; raise ``ValueError`` for anything else."""
         if kind is Any:
             return self._tagged(value)
         origin = typing.get_origin(kind)
@@ -89,7 +89,7 @@ class Codec:
         return name
 
     def _object(self, value: Any, kind: Any) -> Any:
-        """An object of ``kind``; a field that an earlier version did not write yet has its default, a gone one none."""
+        """An object of ``kind``; missing fields get their defaults, ``GONE`` fields are dropped."""
         hints = field_types(kind)
         later = {one.name for one in fields(kind) if one.default is not MISSING or one.default_factory is not MISSING}
         known = {TYPE, *hints, *GONE.get(kind.__name__, ())}
@@ -98,7 +98,7 @@ class Codec:
         return kind(**{name: self.decode(value[name], hint) for name, hint in hints.items() if name in value})
 
     def _one_of(self, value: Any, kinds: tuple[Any, ...]) -> Any:
-        """The value of one of several types: an object by its name, the rest by what JSON tells apart."""
+        """A value of a union: an object by its type name, the rest by its JSON type."""
         if isinstance(value, dict) and TYPE in value:
             made = self._tagged(value)
             if type(made) not in kinds:
@@ -114,17 +114,13 @@ class Codec:
                 or (isinstance(value, _PLAIN) and _is_plain(value, kind))
             ):
                 return None if value is None else self.decode(value, kind)
-        return self._single(value, kinds)
-
-    def _single(self, value: Any, kinds: tuple[Any, ...]) -> Any:
-        """Of an optional value the one type that it may have."""
         others = [kind for kind in kinds if kind is not type(None) and kind not in _PLAIN]
         if len(others) != 1:
             raise ValueError("a value of another type")
         return self.decode(value, others[0])
 
     def _tagged(self, value: Any) -> Any:
-        """A value whose field says nothing of its type."""
+        """A value of a field without a declared type."""
         if value is None or isinstance(value, _PLAIN):
             return value
         if isinstance(value, list):
@@ -145,13 +141,13 @@ class Codec:
 
 @cache
 def field_types(kind: type) -> Mapping[str, Any]:
-    """The types of a dataclass's fields by name."""
+    """The types of a dataclass's fields, by name."""
     hints = typing.get_type_hints(kind)
     return {field.name: hints[field.name] for field in fields(kind)}
 
 
 def reachable(kind: Any) -> set[type]:
-    """The dataclasses and enumerations that a value of ``kind`` may hold, itself included."""
+    """The dataclasses and enumerations that a value of ``kind`` may contain, itself included."""
     known: set[type] = set()
     waiting = [kind]
     while waiting:
@@ -167,7 +163,6 @@ def reachable(kind: Any) -> set[type]:
 
 
 def _items(kind: Any, number: int) -> tuple[Any, ...]:
-    """The type of each of ``number`` items of a tuple or a set."""
     arguments = typing.get_args(kind)
     if not arguments:
         return (Any,) * number
@@ -179,13 +174,13 @@ def _items(kind: Any, number: int) -> tuple[Any, ...]:
 
 
 def _is_number(kind: Any) -> bool:
-    """Whether a field of ``kind`` holds floating-point numbers, so that an integer in it is written as it is read."""
+    """Whether a field of ``kind`` is floating-point, so that an integer in it is written as a float."""
     kinds = typing.get_args(kind) or (kind,)
     return float in kinds and int not in kinds
 
 
 def _is_plain(value: Any, kind: Any) -> bool:
-    """Whether a string, number or truth value may stand for ``kind``."""
+    """Whether the JSON scalar ``value`` may represent ``kind``."""
     if kind in _PLAIN:
         return type(value) is kind or (kind is float and type(value) is int)
     return isinstance(kind, type) and issubclass(kind, Enum)

@@ -1,9 +1,9 @@
-"""Everything localmed raises on purpose, as one tree. Each error says what happened, to what, and what to do next.
+"""The tree of errors that localmed raises. Each says what happened, to what, and what to do next.
 
-Exit codes: 2 a mistake of usage, 3 a file was refused, 4 somebody else is at work, 5 what is stored cannot be used, 6 a
-model failed, 7 a change was kept back by the canary questions, 130 interrupted, 1 anything else.
+Exit codes: 2 usage, 3 a file was refused, 4 another process is at work, 5 stored data cannot be used, 6 a model failed,
+7 the canary questions blocked a change, 130 interrupted, 1 anything else.
 
-No message ever carries a question, a patient record or document text: paths, names, ids and counts only.
+Messages contain paths, names, ids and counts, never a question, a patient record or document text.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any, Self
 
 from localmed.domain import Message, Parameter, message
 
-LONGEST_WORD = 500  # characters of one parameter of an error that comes from another process
-_KNOWN_REASONS = frozenset({  # those of the system that have words of ours
+LONGEST_WORD = 500  # characters of a parameter of an error from another process
+_KNOWN_REASONS = frozenset({  # system errors that the catalogue explains
     errno.EACCES, errno.EEXIST, errno.EISDIR, errno.ENODEV, errno.ENOENT, errno.ENOSPC, errno.ENOTDIR, errno.EPERM,
     errno.EROFS,
 })  # fmt: skip
@@ -25,8 +25,8 @@ _KNOWN_REASONS = frozenset({  # those of the system that have words of ours
 class LocalmedError(Exception):
     """Base of the tree. ``message`` names an entry of the catalogue: what happened, and what to do about it.
 
-    ``what`` and ``remedy`` (a command that helps, if there is one) are English, for developers and logs; whoever shows
-    an error renders ``messages`` in the reader's language.
+    ``what`` and ``remedy`` are in English, for developers and logs; screens render ``messages`` in the reader's
+    language.
     """
 
     exit_code = 1
@@ -38,7 +38,7 @@ class LocalmedError(Exception):
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """What happened, and what to do where that is a text of its own."""
+        """What happened and, if it is a text of its own, what to do."""
         from localmed.messages import parts
 
         what, *remedy = parts(self.message)
@@ -57,11 +57,11 @@ class LocalmedError(Exception):
 
     @property
     def remedy(self) -> str:
-        """What to do, in English; "" where ``what`` says it."""
+        """What to do, in English; "" if ``what`` says it."""
         return self._english(1)
 
     def within(self, place: str) -> Self:
-        """The same error, said of ``place``: a file, a line, a part of one."""
+        """The same error in ``place``: a file, a line, a part."""
         what, *remedy = self.messages
         return type(self)(message("error.within", place=place, what=what), *remedy)
 
@@ -75,7 +75,7 @@ class LocalmedError(Exception):
 
 
 class UsageError(LocalmedError):
-    """The command or question cannot be taken as it is."""
+    """The command or question is invalid."""
 
     exit_code = 2
 
@@ -85,11 +85,11 @@ class UnknownName(UsageError):
 
 
 class BadSettings(UsageError):
-    """The settings file or a corpus manifest is wrong; the message names the file and the key."""
+    """The settings file or a manifest is wrong; the message names the file and the key."""
 
 
 class NotAllowed(UsageError):
-    """The caller may not do this."""
+    """The caller lacks the right."""
 
 
 class FirstPassword(NotAllowed):
@@ -101,7 +101,7 @@ class NotSignedIn(UsageError):
 
 
 class NoToken(NotSignedIn):
-    """A program shows no token."""
+    """A program sent no token."""
 
 
 class InputError(LocalmedError):
@@ -111,33 +111,33 @@ class InputError(LocalmedError):
 
 
 class LimitExceeded(InputError):
-    """A file went over a named bound (size, pages, seconds, memory)."""
+    """A file exceeds a named bound (size, pages, seconds, memory)."""
 
 
 class Busy(LocalmedError):
-    """Another process is writing to the library, or too many requests wait for a model already."""
+    """Another process is writing to the library, or too many requests are waiting."""
 
     exit_code = 4
 
 
 class QueueFull(Busy):
-    """Too many wait for an answer already."""
+    """Too many questions are waiting for an answer."""
 
     def __init__(self, code: str | Message, remedy: Message | None = None, /, **parameters: Parameter) -> None:
         super().__init__(code, remedy, **parameters)
-        self.seconds = int(str(dict(self.message.parameters).get("seconds", 0)))  # until a place should be free
+        self.seconds = int(str(dict(self.message.parameters).get("seconds", 0)))  # estimated time until a place is free
 
 
 class Unreachable(Busy):
-    """The hospital's directory or sign-on provider does not answer, or cannot prove who it is."""
+    """The hospital's directory or sign-on provider does not answer, or cannot prove its identity."""
 
 
 class DirectoryFault(Unreachable):
-    """The hospital's directory answers, but refuses localmed's own look-up or gives only a part of what was asked."""
+    """The hospital's directory answers, but refuses localmed's look-up or returns an incomplete result."""
 
 
 class LibraryError(LocalmedError):
-    """What is stored cannot be used."""
+    """Stored data cannot be used."""
 
     exit_code = 5
 
@@ -151,7 +151,7 @@ class Damaged(LibraryError):
 
 
 class UnreadableIndex(Damaged):
-    """An index or database of a generation cannot be read; which file it is has to be found."""
+    """An index or database of a generation cannot be read; the file is not identified yet."""
 
 
 class OriginalChanged(Damaged):
@@ -159,19 +159,19 @@ class OriginalChanged(Damaged):
 
 
 class StateLost(Damaged):
-    """``site.sqlite`` is not there, or lacks the accounts that were noted."""
+    """``site.sqlite`` is missing, or lacks accounts that were recorded."""
 
 
 class AnotherKey(Damaged):
-    """The journal is whole, and was written with another key than the one at hand."""
+    """The journal is intact but was written with another key."""
 
 
 class AccountsAltered(Damaged):
-    """The accounts and their rights are not those that were noted."""
+    """The accounts and rights differ from those recorded."""
 
 
 class DiskFull(LibraryError):
-    """There is no room to write."""
+    """There is no disk space left."""
 
 
 class WrongEncoder(LibraryError):
@@ -179,7 +179,7 @@ class WrongEncoder(LibraryError):
 
 
 class CanariesLost(LocalmedError):
-    """A change was kept back: questions that what is served answers as they must be would no longer be."""
+    """A canary question would fail, so the change was blocked."""
 
     exit_code = 7
 
@@ -191,19 +191,19 @@ class ModelError(LocalmedError):
 
 
 class Unresponsive(ModelError):
-    """A process that is alive has said nothing in time."""
+    """A process is alive but has sent nothing in time."""
 
 
 class Rejected(ModelError):
-    """A model replied off its schema, in another language, with markers that do not exist, or with nothing."""
+    """A model's reply violates its schema, has another language or unknown markers, or is empty."""
 
 
 class NotServed(Rejected):
-    """The model has failed in this run, or its time is over; the driver notes which."""
+    """The model has failed in this run, or its time is over; the driver records which."""
 
 
 class TooLong(ModelError):
-    """The prompt does not fit the model's context; the model itself is well."""
+    """The prompt does not fit the model's context; the model itself works."""
 
 
 class Refused(ModelError):
@@ -211,17 +211,17 @@ class Refused(ModelError):
 
 
 class Faltered(ModelError):
-    """A chat server did not answer, or broke off: a second try may succeed."""
+    """A chat server did not answer or broke off; a retry may succeed."""
 
 
 class Cancelled(ModelError):
-    """The work was still going on when whoever asked gave up."""
+    """The caller gave up before the work was done."""
 
-    exit_code = 130  # as of a command that Ctrl-C ended
+    exit_code = 130  # as of a command ended by Ctrl-C
 
 
 def reason(error: BaseException) -> Message:
-    """What went wrong, as a parameter in the reader's words; what a library calls it is a detail for ``--debug``."""
+    """The cause as a message in the reader's words; a library's own term is a detail for ``--debug``."""
     if isinstance(error, OSError) and error.errno in _KNOWN_REASONS:
         return message(f"system.{errno.errorcode[error.errno]}")
     if isinstance(error, OSError) and error.strerror:
@@ -230,7 +230,7 @@ def reason(error: BaseException) -> Message:
 
 
 def details(part: Parameter) -> tuple[str, ...]:
-    """What libraries call what went wrong, from a message and those in it."""
+    """The libraries' terms for the cause, from a message and those inside it."""
     if isinstance(part, tuple):
         return tuple(detail for value in part for detail in details(value))
     if not isinstance(part, Message):
@@ -244,7 +244,7 @@ def details(part: Parameter) -> tuple[str, ...]:
 
 
 def as_json(error: LocalmedError) -> dict[str, Any]:
-    """``error`` as another process can raise it again: its class, and its messages as codes and parameters."""
+    """``error`` as JSON that another process can raise again: class, and messages as codes and parameters."""
     from localmed.messages import as_json as written
 
     return {"class": type(error).__name__, "messages": [written(part) for part in error.messages]}
@@ -253,24 +253,24 @@ def as_json(error: LocalmedError) -> dict[str, Any]:
 def from_json(
     entry: Mapping[str, Any], fallback: type[LocalmedError], among: type[LocalmedError] | None = None
 ) -> LocalmedError:
-    """The error that ``as_json`` wrote; ``ValueError`` if it is none.
+    """The error that ``as_json`` wrote; raise ``ValueError`` for anything else.
 
-    Its class is ``fallback`` unless its own is known and one of ``among`` (default: of ``fallback``).
-
-    What comes from another process is bounded: at most two messages, and of every text ``LONGEST_WORD`` characters.
+    Its class must be a subclass of ``among`` (default: ``fallback``), else it becomes ``fallback``. At most two
+    messages are read, with texts of at most ``LONGEST_WORD`` characters.
     """
     from localmed.messages import from_json as read
 
     try:
         what, *remedy = (_short(read(part)) for part in entry["messages"][:2])
-        kind = _classes().get(entry["class"], fallback)
+        known = {kind.__name__: kind for kind in globals().values() if isinstance(kind, type)}
+        kind = known.get(entry["class"], fallback)
         return (kind if issubclass(kind, among or fallback) else fallback)(what, *remedy)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as broken:
         raise ValueError("no error of localmed") from broken
 
 
 def received(entry: Any) -> Message:
-    """The message that another process sent, its texts cut short; raise ``ValueError`` if it is none."""
+    """The message that another process sent, its texts cut; raise ``ValueError`` for anything else."""
     from localmed.messages import from_json as read
 
     if not isinstance(entry, Mapping):
@@ -280,7 +280,6 @@ def received(entry: Any) -> Message:
 
 
 def _short(value: Any) -> Any:
-    """A message or a parameter of one, its texts cut short."""
     if isinstance(value, Message):
         return Message(value.code[:LONGEST_WORD], tuple((name, _short(part)) for name, part in value.parameters))
     if isinstance(value, tuple):
@@ -288,14 +287,8 @@ def _short(value: Any) -> Any:
     return value[:LONGEST_WORD] if isinstance(value, str) else value
 
 
-def _classes() -> dict[str, type[LocalmedError]]:
-    return {
-        name: kind for name, kind in globals().items() if isinstance(kind, type) and issubclass(kind, LocalmedError)
-    }
-
-
 def toml_place(error: ValueError) -> Message:
-    """Where a TOML file is wrong: the line, or its end where something is not closed."""
+    """Where a TOML file is invalid: the line, or its end if something is not closed."""
     if isinstance(error, UnicodeDecodeError):
         return message("settings.not_utf8", line=error.object.count(b"\n", 0, error.start) + 1)
     place = re.search(r"at line (\d+), column (\d+)", str(error))

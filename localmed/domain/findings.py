@@ -1,4 +1,4 @@
-"""What a search found: passages, the sections that they stand in, and how the question was read."""
+"""The result of a search: passages, their sections, and how the question was interpreted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from localmed.domain.sources import Hit, Passage, Status
 
 
 class Closeness(StrEnum):
-    """How near the first section is to the question, in words and meaning. It says nothing of an answer."""
+    """How near the first section is to the question, in words and meaning; not whether it answers."""
 
     CLOSE = "close"
     SOME_WAY = "some way off"
@@ -20,9 +20,9 @@ class Closeness(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The hits, whether dense search took part, the question's language, and who reranked the hits ("": nobody).
+    """The hits, whether dense search took part, the question's language, and the reranker's name ("": none).
 
-    ``closeness`` is that of the first hit, ``near`` the score it was taken from (None: there is none).
+    ``closeness`` is that of the first hit, ``near`` the score that it follows from (None: there is none).
     """
 
     hits: tuple[Hit, ...]
@@ -33,12 +33,12 @@ class Found:
     near: float | None = None
 
 
-ALL = "*"  # among the names of readings that are left out: every reading
+ALL = "*"  # in ``left_out``: every reading
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What of a question is ``written`` so, and what it ``means``: searched for besides, unless it is ``left_out``."""
+    """The question's text ``written`` and what it ``means``: searched as well, unless ``left_out``."""
 
     written: str
     means: str
@@ -47,25 +47,25 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question as it was ``typed`` and how it was read, in its order, what is left out among it."""
+    """A question as ``typed``, with its readings in order, those left out included."""
 
     typed: str
     readings: tuple[Reading, ...] = ()
 
     @property
     def further(self) -> str:
-        """The words that are searched for besides."""
+        """The additional search words."""
         return " ".join(dict.fromkeys(one.means for one in self.readings if not one.left_out))
 
     @property
     def written_out(self) -> str:
-        """The question with its readings behind it: the further query by meaning; "" without any."""
+        """The question followed by its readings, for a further dense query; "" without any."""
         return f"{self.typed} ({self.further})" if self.further else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A sentence or a table's row, ``start:end`` of its passage; ``breaks`` where it begins a line of its own."""
+    """A sentence or table row: characters ``start:end`` of its passage; ``breaks`` if it begins a new line."""
 
     passage: Passage
     start: int
@@ -75,16 +75,16 @@ class Line:
 
     @property
     def text(self) -> str:
-        """Its words."""
+        """Its text."""
         return self.passage.text[self.start : self.end]
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section of a document, found by ``best``; ``cut`` says that the document's section is longer.
+    """A section of a document, found by ``best``; ``cut``: the document's section is longer.
 
-    ``study``: its document is of the literature; ``population`` are the sentences of its own that say whom it is about.
-    ``lacks`` is what the question names and neither it nor its headings do.
+    ``study``: the document is a study; ``population`` are its sentences about whom it studied. ``lacks`` are question
+    terms that neither the section nor its headings contain.
     """
 
     best: Hit
@@ -96,12 +96,12 @@ class Section:
 
     @property
     def passages(self) -> tuple[Passage, ...]:
-        """Its passages, in order, then those that say whom a study is about."""
+        """Its passages in order, then those of the population."""
         return tuple({line.passage.id: line.passage for line in (*self.lines, *self.population)}.values())
 
     @property
     def marks(self) -> tuple[Line, ...]:
-        """What is marked."""
+        """The marked lines."""
         return tuple(line for line in self.lines if line.marked)
 
     @property
@@ -113,11 +113,10 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a question found: how it was ``read``, sections in its language, and ``others`` in another language.
+    """The result of a question's search: sections in its language, and ``others`` in another language.
 
-    ``standing`` gives each document's status and the date by which its review was due, "" if it is not overdue.
-    ``withdrawn`` are documents that would be among the first and were withdrawn lately: (title, day). ``absent`` is
-    what the question names and no document does.
+    ``standing`` maps each document to its status and overdue review date ("": not overdue). ``withdrawn`` are recently
+    withdrawn documents that would rank high: (title, day). ``absent`` are question terms that no document contains.
     """
 
     read: Question

@@ -1,4 +1,4 @@
-"""What localmed itself says, as a value: a code and its parameters. The words stand in ``localmed/messages``."""
+"""Texts of localmed as values: a code and its parameters. The words are in ``localmed/messages``."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ Parameter: TypeAlias = "str | int | float | Message | tuple[Parameter, ...]"
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What localmed itself says, as a code of ``localmed/messages`` and its parameters; words are made at the edge.
+    """A text of localmed as a code of ``localmed/messages`` and parameters, rendered only at the edge.
 
-    A parameter is a value, never a sentence of ours: a name, a number, a quotation, another message or several.
+    A parameter is a name, a number, a quotation, another message or several; never a sentence of ours.
     """
 
     code: str
@@ -20,5 +20,5 @@ class Message:
 
 
 def message(code: str, /, **parameters: Parameter) -> Message:
-    """The message ``code`` with ``parameters`` by the names that its template uses."""
+    """The message ``code`` with ``parameters`` by the names in its template."""
     return Message(code, tuple(parameters.items()))

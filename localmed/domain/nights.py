@@ -1,4 +1,4 @@
-"""What a refresh did, file by file and canary by canary: the report of a night."""
+"""The report of a nightly refresh, by file and canary question."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from localmed.domain.messages import Message
 
 SERVED, UNCHANGED, KEPT_BACK, FAILED, INTERRUPTED = "served", "unchanged", "kept_back", "failed", "interrupted"
-CHANGES = ("added", "changed", "removed", "quarantined", "left", "note")  # of files, as the report orders them
+CHANGES = ("added", "changed", "removed", "quarantined", "left", "note")  # of files, in the report's order
 
 
 @dataclass(frozen=True, slots=True)
 class FileLine:
-    """A file that was not as before: ``change`` is one of ``CHANGES``."""
+    """A file that has changed; ``change`` is one of ``CHANGES``."""
 
     collection: str
     path: str
@@ -23,7 +23,7 @@ class FileLine:
 
 @dataclass(frozen=True, slots=True)
 class CanaryLine:
-    """A canary that ended otherwise than before, or fails; None: it was not asked."""
+    """A canary question whose result changed or that fails; None: not asked before."""
 
     id: str
     passed_before: bool | None
@@ -35,11 +35,11 @@ class CanaryLine:
 
 @dataclass(frozen=True, slots=True)
 class Night:
-    """What a refresh did. Times are ISO 8601, ``seconds`` by stage; ``files`` are those that are not as before.
+    """The result of a refresh. Times are ISO 8601; ``seconds`` is by stage; ``files`` are those that changed.
 
-    ``withdrawn`` are titles that were withdrawn since the refresh before, ``recalled`` the kept answers
-    that cite them; ``scans`` the files read by OCR; ``faults`` what the check of everything stored found, ``mended``
-    what of it was put right.
+    ``withdrawn`` are titles withdrawn since the last refresh, ``recalled`` the number of kept answers that cite them,
+    ``scans`` the number of files read by OCR, ``faults`` what the check of stored data found, ``mended`` what was
+    repaired.
     """
 
     started: str

@@ -1,8 +1,8 @@
-"""The parts that workflows add to an answer's statements: one frozen type for each, so that nothing is parsed back.
+"""The parts that workflows add to an answer: one frozen type each, so that nothing is parsed back.
 
-Numbers are numbers, what localmed itself says is a ``Message`` or an enumeration, what the user or a source said is
-text. Each has ``statements``, so that whoever walks the cited sentences of an answer need not know the types.
-``start:end`` is where a part's text stands in the user's text. How they are shown stands in ``presentation``.
+Numbers are numbers, texts of localmed are ``Message`` or enumerations, texts of users and sources are strings. Every
+part has ``statements``, so that code that walks an answer's citations need not know the types. ``start:end`` is a
+part's place in the user's text. ``presentation`` renders them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _NoStatements:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What a concept graph says that a term means; ``source`` names the vocabulary and the concept in it."""
+    """A concept graph's definition of a term; ``source`` names the vocabulary and the concept."""
 
     text: str
     source: str = ""
@@ -49,16 +49,16 @@ class NearestPart:
 
 
 class Restated(StrEnum):
-    """Who put a line of an order into plain words, if anybody did."""
+    """Who restated a line of an order in plain words."""
 
-    QUOTED = "quoted"  # nobody: the line stands as it is written
+    QUOTED = "quoted"  # nobody: the line is shown as written
     MODEL = "model"
-    REJECTED = "rejected"  # a model did, and not everything of the line was in it: its words are not shown
+    REJECTED = "rejected"  # a model's wording omitted something of the line and is not shown
 
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """An abbreviation as it is written, and what it usually means: more than one meaning where nobody can tell."""
+    """An abbreviation and its usual meanings; several if it is ambiguous."""
 
     written: str
     meanings: tuple[str, ...]
@@ -66,9 +66,9 @@ class Expansion:
 
 @dataclass(frozen=True, slots=True)
 class LinePart(_NoStatements):
-    """A line of the order: ``text`` as it is written, its abbreviations, and ``plain`` words where a model gave any.
+    """A line of the order, its abbreviations, and ``plain`` words if a model wrote any.
 
-    ``medicines`` are those of a line that names several: which value is whose is not judged, and nothing is explained.
+    ``medicines`` are those of a line with several: values are not assigned to them, and nothing is explained.
     """
 
     text: str
@@ -82,10 +82,7 @@ class LinePart(_NoStatements):
 
 @dataclass(frozen=True, slots=True)
 class TermPart:
-    """A term as written, with cited sentences that define it, or a graph's definition; ``also`` are its other names.
-
-    A term that is explained in two languages has two parts.
-    """
+    """A term with cited sentences or a graph's definition; one part a language. ``also`` are its other names."""
 
     term: str
     statements: tuple[Statement, ...] = ()
@@ -97,16 +94,16 @@ class TermPart:
 
 @dataclass(frozen=True, slots=True)
 class UnexplainedPart(_NoStatements):
-    """Medicines, terms and short forms of the order that nothing here explains."""
+    """Medicines, terms and abbreviations of the order without an explanation."""
 
     terms: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionPart:
-    """A follow-up question, answered where it has statements; ``searched_as`` is it made to stand alone, if it was.
+    """A follow-up question, answered if it has statements; ``searched_as`` is its self-contained form, if rewritten.
 
-    ``left_out`` says that there was an answer, which is not shown to a patient, as it may be about something else.
+    ``left_out``: an answer was withheld from a patient because it may be about something else.
     """
 
     question: str
@@ -116,15 +113,15 @@ class QuestionPart:
 
 
 class ReadingScale(StrEnum):
-    """What a reading level counts."""
+    """The unit of a reading level."""
 
     GRADE = "grade"  # Flesch-Kincaid: school years in the United States
-    CHARACTERS = "characters"  # a sentence, on average
+    CHARACTERS = "characters"  # average characters a sentence
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingLevelPart(_NoStatements):
-    """How hard the text that a patient would read is, over so many sentences."""
+    """The reading level of the patient's text, over so many sentences."""
 
     scale: ReadingScale
     value: float
@@ -136,7 +133,7 @@ class ReadingLevelPart(_NoStatements):
 
 @dataclass(frozen=True, slots=True)
 class DepartmentPart:
-    """A department of the hospital: why go there (cited), its floor ("": the guide does not say), warning signs."""
+    """A department: cited reasons to go there, its floor ("": unknown), warning signs."""
 
     name: str
     statements: tuple[Statement, ...] = ()
@@ -149,7 +146,7 @@ class DepartmentPart:
 
 @dataclass(frozen=True, slots=True)
 class PicoPart(_NoStatements):
-    """The elements of a clinical question, in the user's words; "" for one that it does not name."""
+    """The elements of a clinical question, in the user's words; "" if missing."""
 
     population: str = ""
     intervention: str = ""
@@ -159,14 +156,14 @@ class PicoPart(_NoStatements):
 
 @dataclass(frozen=True, slots=True)
 class RecordPart(_NoStatements):
-    """What was read from the patient's record, each entry with the words that it was read from."""
+    """The entries read from the patient's record, each with its source words."""
 
     entries: tuple[RecordEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AllergyPart:
-    """An allergy of the record, and the sentences shown that name the same medicine or one of the class it names."""
+    """An allergy of the record, and the shown sentences that name its medicine or class."""
 
     allergy: RecordEntry
     named: tuple[str, ...]
@@ -175,7 +172,7 @@ class AllergyPart:
 
 @dataclass(frozen=True, slots=True)
 class InteractionPart(_NoStatements):
-    """A medicine of the record that interacts, as the concept graph says, with one that the sources name."""
+    """A medicine of the record that, by the concept graph, interacts with one that the sources name."""
 
     entry: RecordEntry
     named: str
@@ -184,7 +181,7 @@ class InteractionPart(_NoStatements):
 
 @dataclass(frozen=True, slots=True)
 class ValuePart:
-    """A value of the record, and the rows of tables shown whose range holds it, quoted."""
+    """A value of the record, and the shown table rows whose range contains it."""
 
     value: Measured
     statements: tuple[Statement, ...]
@@ -192,28 +189,28 @@ class ValuePart:
 
 @dataclass(frozen=True, slots=True)
 class EffectPart:
-    """Results in numbers, quoted from the sources."""
+    """Numeric results, quoted from the sources."""
 
     statements: tuple[Statement, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ApplicabilityPart:
-    """What the sources say of patients like this one, as a chat model read them."""
+    """What the sources say about patients like this one, as a chat model read them."""
 
     statements: tuple[Statement, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class NotJudgedPart(_NoStatements):
-    """What of patient and sources nobody looked at or judged."""
+    """Aspects of patient and sources that were not assessed."""
 
     matters: tuple[Message, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SourceLevelPart(_NoStatements):
-    """A cited document by its publication type (as ``clinical.publications``): ``level`` 1 (highest) to 5, else 0."""
+    """A cited document's ``level`` by publication type (``clinical.publications``): 1 (highest) to 5, else 0."""
 
     markers: tuple[str, ...]
     title: str
@@ -222,11 +219,11 @@ class SourceLevelPart(_NoStatements):
     edition: str = ""
 
 
-# --- verify: an answer held against the library -----------------------------------------------------------------------
+# --- verify: an answer compared with the library ----------------------------------------------------------------------
 
 
 class Label(StrEnum):
-    """What the studies say of a claim, and what follows for the response."""
+    """What the studies say about a claim, and the verdict on the response."""
 
     SUPPORTED = "supported"
     CONTRADICTED = "contradicted"
@@ -237,7 +234,7 @@ class Label(StrEnum):
 
 
 class Quality(StrEnum):
-    """What the evidence given with a response is worth to it; all but ``SOUND`` and ``UNKNOWN`` are poor."""
+    """The quality of the evidence given with a response; all but ``SOUND`` and ``UNKNOWN`` are poor."""
 
     SOUND = "sound"
     MISLEADING = "misleading"
@@ -248,7 +245,7 @@ class Quality(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Titled:
-    """A study as a reader is told of it; ``from_answer`` if the answer that is verified brought it."""
+    """A study as shown to a reader; ``from_answer``: the verified answer cited it."""
 
     title: str
     edition: str = ""
@@ -257,9 +254,9 @@ class Titled:
 
 @dataclass(frozen=True, slots=True)
 class CitedReference:
-    """A marker of the verified answer and the study that it names; None where no single document goes by that name.
+    """A marker of the verified answer and its study; None if no single document matches.
 
-    ``years`` are those that the answer names, where they are others than the edition's.
+    ``years`` are those in the answer, if they differ from the edition's.
     """
 
     marker: str
@@ -269,23 +266,23 @@ class CitedReference:
 
 @dataclass(frozen=True, slots=True)
 class CitationsPart(_NoStatements):
-    """What each citation of the verified answer names."""
+    """The documents that the verified answer cites."""
 
     references: tuple[CitedReference, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SupportPart:
-    """The sentences of the verified answer, each with the verdict on what it cites."""
+    """The sentences of the verified answer, each with the verdict on its citations."""
 
     statements: tuple[Statement, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ResponsePart(_NoStatements):
-    """The label of the verified answer, and how many claims have which.
+    """The label of the verified answer, and the number of claims by label.
 
-    Without ``carried`` its own sources do not carry it, so that it is not correct although its claims are supported.
+    Without ``carried`` its own sources do not support it, so that it is not correct although its claims are.
     """
 
     label: Label
@@ -295,17 +292,17 @@ class ResponsePart(_NoStatements):
 
 @dataclass(frozen=True, slots=True)
 class AlertPart(_NoStatements):
-    """Studies that a reader must know about first: code of why (``standing``) and the study."""
+    """Studies with an alert: the code of the reason (``standing``) and the study."""
 
     alerts: tuple[tuple[str, Titled], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimPart:
-    """A claim and how the studies voted on it; ``whole`` if question and answer together are the claim.
+    """A claim and the studies' votes on it; ``whole``: question and answer together are the claim.
 
-    ``votes`` are those for, against and neither; ``q`` and ``tau2`` tell how far the ``voters`` disagree. The
-    statements quote the main evidence; of a claim that is not judged, what the studies say that is nearest to it.
+    ``votes`` are for, against and neither; ``q`` and ``tau2`` measure the disagreement of the ``voters``. The
+    statements quote the main evidence, or the nearest evidence for a claim that is not judged.
     """
 
     claim: str
@@ -326,16 +323,16 @@ class ClaimPart:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceQualityPart(_NoStatements):
-    """What the evidence given with the verified answer is worth to it."""
+    """The quality of the evidence given with the verified answer."""
 
     quality: Quality
 
 
 @dataclass(frozen=True, slots=True)
 class StudyRow:
-    """A study with its reliability (``base`` + ``bonus`` for its date, less for each of ``failed``) and its votes.
+    """A study with its votes and its reliability: ``base`` + ``bonus`` for its date, minus penalties for ``failed``.
 
-    ``votes`` are +1, 0 or -1, one a claim in their order; ``failed`` are codes of ``reliability.ASPECTS``.
+    ``votes`` are +1, 0 or -1, one a claim in order; ``failed`` are codes of ``reliability.ASPECTS``.
     """
 
     study: Titled
@@ -353,12 +350,12 @@ class StudiesPart(_NoStatements):
     studies: tuple[StudyRow, ...]
 
 
-# --- plan: which source is asked what ---------------------------------------------------------------------------------
+# --- plan: the queries to each source ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class SourcePlanPart(_NoStatements):
-    """What a source (``source_plan.SOURCES``) was asked, and how many passages came."""
+    """The queries to a source (``source_plan.SOURCES``), and the number of passages found."""
 
     source: str
     queries: tuple[str, ...]

@@ -1,7 +1,7 @@
-"""A patient's record as a value: what a recommendation may depend on, and nothing that says who the patient is.
+"""A patient's record without identifying data: what a recommendation may depend on.
 
-The readers of ``ingest.records`` make it; names, numbers, addresses and dates of birth are left behind there. It lives
-as long as the question: nothing here is stored unless a caller keeps it on purpose.
+The readers of ``ingest.records`` make it and drop names, numbers, addresses and dates of birth. It lives as long as the
+question; nothing here is stored unless a caller keeps it on purpose.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from localmed.domain.messages import Message
 
 
 class EntryKind(StrEnum):
-    """What a record's entry is of.
+    """The kind of a record's entry.
 
-    ``NAMED`` is a medicine that the record names outside a list of what is taken, ``UNREAD`` what is quoted and not
-    read: a value, a line of a list in doubt, a sentence on a reaction or a pregnancy.
+    ``NAMED`` is a medicine that the record mentions outside a medication list. ``UNREAD`` is quoted without being
+    interpreted: a value, a doubtful list line, a sentence about a reaction or a pregnancy.
     """
 
     AGE = "age"
@@ -32,10 +32,7 @@ class EntryKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RecordEntry:
-    """What was read from a record: ``text``, and the very ``words`` of the record that it was read from.
-
-    They stand at ``start:end`` of the record's text; both are 0 where the record is coded.
-    """
+    """An entry of a record: ``text``, read from the ``words`` at ``start:end`` of the record (0 if it is coded)."""
 
     kind: EntryKind
     text: str
@@ -46,10 +43,9 @@ class RecordEntry:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A result or a vital sign: ``name`` is that of a measure of ``measures``, ``value`` in its first unit.
+    """A result or vital sign: ``name`` is from ``measures``, ``value`` in its first unit.
 
-    ``written`` is value and unit as the record has them; ``date`` is "" where the record has none. It stands at
-    ``start:end`` of the record's text, 0 where the record is coded.
+    ``written`` is value and unit as written; ``date`` may be "". Its place is ``start:end``, 0 for coded records.
     """
 
     name: str
@@ -62,13 +58,12 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class PatientRecord:
-    """What is known of one patient, each list as the record has it.
+    """One patient's record.
 
-    ``age`` is in years at ``as_of`` (the record's date, "" if it has none), ``sex`` "female", "male" or "".
-    ``none_of`` names the lists ("problems", "medications", "allergies") of which the record says that there is nothing;
-    an empty list that is not named there is not known. ``results`` holds the newest of each measure. ``text`` is prose
-    for a model to read, "" for coded records. ``entries`` are what was read, each with
-    its words; ``notes`` say what could not be read or cannot be true.
+    ``age`` is in years at ``as_of`` (the record's date, or ""); ``sex`` is "female", "male" or "". ``none_of`` names
+    the lists ("problems", "medications", "allergies") that the record states to be empty; other empty lists are
+    unknown. ``results`` has the newest of each measure. ``text`` is prose for a model to read, "" for coded records.
+    ``entries`` are what was read; ``notes`` say what could not be read or cannot be true.
     """
 
     language: str = "en"

@@ -1,4 +1,4 @@
-"""The seams: what localmed needs of a model, each a Protocol of one method. Adapters live in ``models/``."""
+"""The interfaces to models, as small Protocols. Adapters are in ``models/``."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     Vectors = npt.NDArray[np.float32]
 
 
-STORED = "sentences"  # beside a passage's vector
+STORED = "sentences"  # stored besides a passage's vector
 
 
 @dataclass(frozen=True, slots=True)
 class EncoderIdentity:
-    """Which encoder made a vector. Two vectors compare only if their identities are equal.
+    """Which encoder made a vector. Vectors are comparable only if their identities are equal.
 
-    ``languages`` are those the encoder was trained for: a question in another language is not searched densely.
-    ``sparse`` says that it is a ``SparseEncoder``: its generations have a sparse index.
+    ``languages`` are those of its training: questions in other languages are not searched densely. ``sparse``: it is a
+    ``SparseEncoder``, and its generations have a sparse index.
     """
 
     name: str
@@ -37,7 +37,7 @@ class EncoderIdentity:
 
     @property
     def stored_as(self) -> str:
-        """The identity with what is stored of each passage: an index of anything else has to be made anew."""
+        """The identity with the stored form: an index with another value must be rebuilt."""
         return f"{self.slug}-{STORED}"
 
 
@@ -46,36 +46,36 @@ class Embedder(Protocol):
 
     @property
     def identity(self) -> EncoderIdentity:
-        """Who this is."""
+        """Its identity."""
         ...
 
     def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> Vectors:
-        """Unit vectors of ``texts``: float32, shape ``(len(texts), dimensions)``, in their order."""
+        """Unit vectors of ``texts``: float32, shape ``(len(texts), dimensions)``, in order."""
         ...
 
 
 class Reranker(Protocol):
-    """Reads a question and a passage together, more closely than a search over all passages can."""
+    """Scores a question and a passage together, more precisely than a search can."""
 
     @property
     def name(self) -> str:
-        """Name and version, for an answer's provenance."""
+        """Name and version, for provenance."""
         ...
 
     def score(self, question: str, passages: Sequence[str], keep: bool = False) -> Sequence[float]:
-        """One score a passage, in their order; higher is better; comparable within one call only.
+        """One score a passage, in order; higher is better; comparable within one call only.
 
-        ``keep``: the passages are the library's, and what was read of them may be kept for the next question. Of any
-        other text, which may be a patient's, nothing outlives the call.
+        ``keep``: the passages are the library's and may be cached. Other text may be a patient's and does not outlive
+        the call.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Stance:
-    """How a premise stands to a hypothesis: three probabilities that add up to one.
+    """How a premise relates to a hypothesis: three probabilities with sum one.
 
-    ``marked`` are the characters of the hypothesis that a judge of words finds not said; () from all others.
+    ``marked`` are the characters of the hypothesis that are not supported, from judges of single words; else ().
     """
 
     entailment: float
@@ -85,53 +85,53 @@ class Stance:
 
     @property
     def label(self) -> Literal["entailment", "neutral", "contradiction"]:
-        """The most probable; of equals the more careful: neutral, then contradiction."""
+        """The most probable; ties prefer neutral, then contradiction."""
         if self.neutral >= max(self.entailment, self.contradiction):
             return "neutral"
         return "contradiction" if self.contradiction >= self.entailment else "entailment"
 
     @property
     def judged(self) -> bool:
-        """Whether anybody judged; what is not judged is neither support nor contradiction."""
+        """Whether the pair was judged; otherwise it is neither support nor contradiction."""
         return self.entailment + self.neutral + self.contradiction > 0
 
 
-NOT_JUDGED = Stance(0.0, 0.0, 0.0)  # in a language that the judge was not shown to know, or where there is no judge
+NOT_JUDGED = Stance(0.0, 0.0, 0.0)  # there is no judge, or none for this language
 
 
 class Entailment(Protocol):
-    """Judges whether a text (the premise) supports a statement (the hypothesis), speaks against it, or neither."""
+    """Judges whether a text (the premise) supports a statement (the hypothesis), contradicts it, or neither."""
 
     @property
     def name(self) -> str:
-        """Name and version, for an answer's provenance."""
+        """Name and version, for provenance."""
         ...
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """The languages that it was shown to judge; in another one nothing is claimed. None: it judges nothing."""
+        """The languages that it judges; empty if it judges nothing."""
         ...
 
     def judge(self, pairs: Sequence[tuple[str, str]]) -> Sequence[Stance]:
-        """The stance of each ``(premise, hypothesis)``, in their order."""
+        """The stance of each ``(premise, hypothesis)``, in order."""
         ...
 
 
-Weights = Mapping[int, float]  # token id -> weight, above 0
+Weights = Mapping[int, float]  # token id -> positive weight
 
 
 class SparseEncoder(Embedder, Protocol):
-    """An encoder that weighs a text's tokens as well (learned sparse retrieval; BGE-M3, Chen et al. 2024)."""
+    """An encoder that also weighs tokens (learned sparse retrieval; BGE-M3, Chen et al. 2024)."""
 
     def encode_both(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> tuple[Vectors, list[Weights]]:
-        """``encode``'s vectors and each text's weights, from one pass over the texts."""
+        """The vectors of ``encode`` and each text's token weights, from one pass."""
         ...
 
 
 def encode_both(
     encoder: Embedder, texts: Sequence[str], kind: Literal["passage", "query"]
 ) -> tuple[Vectors, list[Weights]]:
-    """The vectors and token weights of ``texts``; no weights from an encoder that is not a sparse one."""
+    """The vectors and token weights of ``texts``; empty weights if the encoder is not sparse."""
     if encoder.identity.sparse:
         return cast(SparseEncoder, encoder).encode_both(texts, kind)
     return encoder.encode(texts, kind), [{} for _ in texts]
@@ -150,9 +150,9 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a chat model is asked: the same request gives the same reply (temperature 0, a fixed seed).
+    """A request to a chat model; equal requests give equal replies (temperature 0, a fixed seed).
 
-    With a JSON ``schema`` the reply is an object of that schema or an error, never anything else.
+    With a JSON ``schema`` the reply is a valid object or an error.
     """
 
     messages: tuple[Message, ...]
@@ -164,9 +164,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A chat model's answer; ``value`` is the validated object where there was a schema.
+    """A chat model's reply; ``value`` is the validated object if there was a schema.
 
-    ``finish`` is "length" where ``max_tokens`` cut the text; a reply to a schema that was cut is an error instead.
+    ``finish`` is "length" if ``max_tokens`` cut the text; with a schema that is an error.
     """
 
     text: str
@@ -178,9 +178,9 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """How probable each label is, in the order of the labels; they add up to one.
+    """The probability of each label, in order; the sum is one.
 
-    ``measured`` is false where the model only named a label: that label has a one then, which is no probability.
+    Not ``measured``: the model only named a label, which gets 1.0; that is no probability.
     """
 
     probabilities: tuple[float, ...]
@@ -188,16 +188,16 @@ class Choice:
 
     @property
     def best(self) -> int:
-        """Which label is the most probable; the first of equals."""
+        """The index of the most probable label; the first of equals."""
         return self.probabilities.index(max(self.probabilities))
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """How a caller follows a request: ``token`` gets the text as it comes, ``cancelled`` is asked while it runs.
+    """How a caller follows a request: ``token`` receives the text as it comes, ``cancelled`` is polled.
 
-    ``progress`` is told how many of its branches a choice has read, and of how many. All may be called from another
-    thread than the caller's. A cancelled request raises ``Cancelled``.
+    ``progress`` receives the number of finished branches of a choice and of all. All may be called from another thread.
+    A cancelled request raises ``Cancelled``.
     """
 
     token: Callable[[str], object] = lambda _: None
@@ -210,10 +210,10 @@ UNWATCHED = Watch()
 
 @dataclass(frozen=True, slots=True)
 class ChatIdentity:
-    """Which chat model answers, for an answer's provenance. ``sha256`` is "" where the file is not ours to read.
+    """Which chat model answers, for provenance. ``sha256`` is "" if the model is on a server.
 
-    ``context`` counts the tokens of prompt and reply together. ``remote``: every branch of a choice is a request of its
-    own, in which what the branches share is sent and read again.
+    ``context`` counts tokens of prompt and reply together. ``remote``: every branch of a choice is a request of its
+    own, which sends the shared prefix again.
     """
 
     name: str
@@ -223,30 +223,29 @@ class ChatIdentity:
 
 
 class ChatModel(Protocol):
-    """A language model that follows instructions. Raises ``ModelError`` where it cannot answer."""
+    """A language model that follows instructions. Raises ``ModelError`` if it cannot answer."""
 
     @property
     def identity(self) -> ChatIdentity:
-        """Who this is."""
+        """Its identity."""
         ...
 
     def complete(self, request: Request, watch: Watch = UNWATCHED) -> Reply:
-        """The reply to ``request``; raise ``ModelError`` before generating where prompt and reply do not fit."""
+        """The reply to ``request``; raise ``ModelError`` before generating if prompt and reply do not fit."""
         ...
 
     def choose(
         self, prefix: Sequence[Message], branches: Sequence[str], labels: Sequence[str], watch: Watch = UNWATCHED
     ) -> list[Choice]:
-        """One choice among ``labels`` for each branch, in their order; nothing is generated.
+        """One choice among ``labels`` for each branch, in order; nothing is generated.
 
-        A branch is text that continues the last message of ``prefix``, which is the user's. What the branches share is
-        read once.
+        A branch continues the last message of ``prefix``, which must be the user's. The shared prefix is read once.
         """
         ...
 
 
 class NoJudge:
-    """``Entailment`` where no model judges: every pair is not judged."""
+    """An ``Entailment`` that judges nothing."""
 
     name = "none"
     languages: tuple[str, ...] = ()
@@ -257,8 +256,8 @@ class NoJudge:
 
 
 class CountingChat(ChatModel, Protocol):
-    """A chat model that counts as its tokenizer does, as all of ours do: a prompt can be fitted beforehand."""
+    """A chat model with its tokenizer's count, so that prompts can be fitted beforehand."""
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        """How many tokens each text has, in their order."""
+        """The number of tokens of each text, in order."""
         ...

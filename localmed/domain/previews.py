@@ -1,4 +1,4 @@
-"""What a dry run of an import says of a file: what would become of it, and what of it is refused."""
+"""The dry run of an import: what would happen to a file, and what of it is refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Outcome = Literal["new", "changed", "same", "moved", "refused", "skipped", "remo
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A part of a file that was refused: ``where`` (a line, a page, a PMID) and why, without its text."""
+    """A refused part of a file: ``where`` (a line, a page, a PMID) and why, without its text."""
 
     where: Message
     reason: Message
@@ -28,9 +28,9 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class FilePreview:
-    """A file: what would become of it and why, its documents, each with what would become of it, and what is left out.
+    """A file with its outcome, its documents with theirs, and what is left out.
 
-    ``folder`` holds the originals that the documents were read from, under their hashes, until the next file.
+    ``folder`` contains the documents' originals, named by hash, until the next file is previewed.
     """
 
     path: str
@@ -39,10 +39,10 @@ class FilePreview:
     documents: tuple[tuple[tuple[Document, tuple[Passage, ...]], Outcome], ...] = ()
     faults: tuple[Fault, ...] = ()
     notes: tuple[Message, ...] = ()
-    going: int = 0  # documents stored of it that are in it no more
+    going: int = 0  # its stored documents that it no longer contains
     folder: Path = Path()
 
     @property
     def passages(self) -> int:
-        """How many passages it would have."""
+        """The number of passages."""
         return sum(len(passages) for (_, passages), _ in self.documents)

@@ -1,4 +1,4 @@
-"""What is stored and found (collections, documents, passages, hits, evidence), and the statements that cite it."""
+"""Stored and found sources (collections, documents, passages, hits, evidence), and the statements that cite them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ ID_LENGTH = 32  # hex characters of a sha256 kept as an id: 128 bits, no collisi
 
 
 def digest(*parts: str) -> str:
-    """Return the id of ``parts``: the first 32 hex characters of the sha256 of the parts, each closed by a NUL."""
+    """The id of ``parts``: the first 32 hex characters of the sha256 of the parts, each followed by NUL."""
     joined = b"".join(part.encode("utf-8", "surrogatepass") + b"\x00" for part in parts)
     return hashlib.sha256(joined).hexdigest()[:ID_LENGTH]
 
 
 def is_date(text: str) -> bool:
-    """Whether ``text`` is a year, a month or a day that exists, as this module writes dates."""
+    """Whether ``text`` is a valid year, month or day in ISO form."""
     whole = text + "0000-01-01"[len(text) :]
     try:
         return len(text) in (4, 7, 10) and date.fromisoformat(whole).isoformat() == whole
@@ -29,22 +29,22 @@ def is_date(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Governance:
-    """Who answers for a document and when it holds; names of staff, which stay out of logs and the audit log."""
+    """Who is responsible for a document and when it applies; names of staff, which stay out of all logs."""
 
     owner: str = ""
     approver: str = ""
-    effective_from: str = ""  # "": since ever
+    effective_from: str = ""  # "": always effective
     review_by: str = ""  # "": never due
 
     def overdue(self, day: str) -> bool:
-        """Whether its review is late on ``day``; a month or a year ends with its last day."""
+        """Whether its review is late on ``day``; a month or year ends with its last day."""
         return bool(self.review_by) and self.review_by < day[: len(self.review_by)]
 
 
 class Status(StrEnum):
-    """Whether a document may answer. Only ``CURRENT`` documents answer unless the question asks for others.
+    """Whether a document may answer. Only ``CURRENT`` documents do, unless the question asks for others.
 
-    ``PENDING`` (not yet effective) follows from a date on the day of the question, is never stored and never answers.
+    ``PENDING`` (not yet effective) depends on the day of the question, is never stored and never answers.
     """
 
     CURRENT = "current"
@@ -53,7 +53,7 @@ class Status(StrEnum):
     PENDING = "pending"
 
 
-STATED = (Status.CURRENT, Status.SUPERSEDED, Status.WITHDRAWN)  # what a file, a manifest or a librarian may state
+STATED = (Status.CURRENT, Status.SUPERSEDED, Status.WITHDRAWN)  # may be set by a file, a manifest or a librarian
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Characters ``start:end`` of a passage stand in ``box`` (one span a printed line)."""
+    """Characters ``start:end`` of a passage are in ``box``; one span a printed line."""
 
     start: int
     end: int
@@ -77,10 +77,10 @@ class Span:
 
 
 class Kind(StrEnum):
-    """What sort of source a collection is. Tiers (LINS, HRD and HERD) and source plans (Omni-RAG) name kinds.
+    """The kind of source of a collection. Tiers (LINS, HRD and HERD) and source plans (Omni-RAG) name kinds.
 
-    The papers' online sources are local ones here: ``LITERATURE`` is an imported PubMed baseline in PubMed's place,
-    ``BOOK`` and ``WIKI`` are imported references in that of a web search.
+    The papers' online sources are local here: ``LITERATURE`` is an imported PubMed baseline, ``BOOK`` and ``WIKI`` are
+    imported references instead of a web search.
     """
 
     GUIDELINE = "guideline"
@@ -108,12 +108,12 @@ class Collection:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What is known of one document, apart from its text.
+    """The metadata of one document.
 
-    ``key`` names it within its collection (file path, and the record inside the file where there are several);
-    ``id`` is ``digest(collection, key)``, so a changed file keeps its id. ``content`` is the sha256 of what was
-    extracted, ``file_sha256`` that of the original under ``files/``. ``relations`` are links to other documents as
-    ``(kind, identifier)``, such as ``("retraction_in", "pmid:123")``.
+    ``key`` names it within its collection (file path, and the record if the file has several); ``id`` is
+    ``digest(collection, key)``, so that a changed file keeps its id. ``content`` is the sha256 of the extracted text,
+    ``file_sha256`` that of the original under ``files/``. ``relations`` are links to other documents as ``(kind,
+    identifier)``, such as ``("retraction_in", "pmid:123")``.
     """
 
     id: str
@@ -142,14 +142,14 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A piece of one document that is searched and cited as a whole.
+    """A piece of one document, the unit of search and citation.
 
     ``locator`` is ``start-end`` in the document's extracted text; ``id`` is ``digest(collection, content, locator)``,
     stable across re-imports of the same content. ``headings`` is the path from the title down. ``page`` is the first
-    page, 0 where the source has none. ``ocr`` is the OCR engine's mean confidence by characters, from 0 to 1; None
-    where the text is the file's own. ``doubtful``: its table was not read with certainty; its picture is to be read.
-    ``found`` are the headings that were read, where a librarian has corrected some; the first ``lead`` characters of
-    the text are those that are none.
+    page, 0 if there are none. ``ocr`` is the OCR engine's mean confidence by characters, from 0 to 1; None for the
+    file's own text. ``doubtful``: its table was not read with certainty, so its picture should be read. ``found`` are
+    the headings as read, if a librarian has corrected some; those that the librarian called text are the first ``lead``
+    characters of the text.
     """
 
     id: str
@@ -171,11 +171,11 @@ class Passage:
 
     @property
     def in_context(self) -> str:
-        """What encoders and rerankers read: title, headings, text. The title names what "it" is in the text."""
+        """The text for encoders and rerankers: title, headings, text. The title resolves "it" in the text."""
         return self._named(self.text)
 
     def line_in_context(self, start: int, end: int) -> str:
-        """What encoders read of a sentence or row, ``start:end``: title, headings, its words."""
+        """The text for encoders of the sentence or row ``start:end``."""
         return self._named(self.text[start:end])
 
     def _named(self, text: str) -> str:
@@ -184,25 +184,25 @@ class Passage:
 
     @property
     def pages(self) -> tuple[int, ...]:
-        """The pages on which it stands, in order; empty where the source has none."""
+        """Its pages in order; empty if the source has none."""
         return self.pages_of() or tuple({self.page} - {0})
 
     def pages_of(self, start: int = 0, end: int | None = None) -> tuple[int, ...]:
-        """The pages on which the characters ``start:end`` stand, in order."""
+        """The pages of the characters ``start:end``, in order."""
         return tuple(sorted({box.page for box in self.boxes(start, end)}))
 
     def boxes(self, start: int = 0, end: int | None = None) -> tuple[Box, ...]:
-        """The boxes of the characters ``start:end`` (all of them by default), in reading order."""
+        """The boxes of the characters ``start:end`` (default: all), in reading order."""
         stop = len(self.text) if end is None else end
         return tuple(span.box for span in self.spans if span.start < stop and span.end > start)
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A passage that a search found, with its fused score and where each index ranked it (0-based; -1: not found).
+    """A passage that a search found, with its fused score and its rank in each index (0-based; -1: not found).
 
-    ``rerank_score`` is the reranker's, by which the hits are ordered where there is one. ``nearest`` is the cosine
-    similarity of the question and the sentence nearest to it.
+    ``rerank_score``, if any, decides the order. ``nearest`` is the cosine similarity of the question and its nearest
+    sentence.
     """
 
     passage: Passage
@@ -217,7 +217,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class SearchFilter:
-    """What a search is limited to; an empty field does not limit. Dates are inclusive ISO prefixes."""
+    """Limits of a search; an empty field does not limit. Dates are inclusive ISO prefixes."""
 
     collections: tuple[str, ...] = ()
     language: str = ""
@@ -227,14 +227,14 @@ class SearchFilter:
     documents: tuple[str, ...] = ()  # ids
 
 
-# --- statements: what a sentence of an answer rests on, who wrote it, and what its check came to ----------------------
+# --- statements: citations, origin and verdict of an answer's sentences -----------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """A statement rests on the characters ``start:end`` of the evidence called ``marker``; ``quote`` is that text.
+    """The characters ``start:end`` of the evidence ``marker``, with their text as ``quote``.
 
-    Kept with the quote, page and boxes, so that an answer can be shown again after its generation is gone.
+    Quote, page and boxes are stored, so that an answer can be shown after its generation is gone.
     """
 
     marker: str
@@ -248,7 +248,7 @@ class Citation:
 
 
 class Origin(StrEnum):
-    """Who wrote a statement, labelled differently wherever it is shown. ``SUBMITTED``: a person gave it to check."""
+    """Who wrote a statement, shown with each. ``SUBMITTED``: a person gave it to check."""
 
     EXTRACTIVE = "extractive"
     GENERATED = "generated"
@@ -257,7 +257,7 @@ class Origin(StrEnum):
 
 
 class Support(StrEnum):
-    """Whether a statement's citations carry it."""
+    """Whether a statement's citations support it."""
 
     VERBATIM = "verbatim"
     SUPPORTED = "supported"
@@ -267,19 +267,19 @@ class Support(StrEnum):
 
 
 class AnswerSection(StrEnum):
-    """Under which heading a sentence of an answer stands; "" where the answer has none."""
+    """The heading of a sentence within an answer; "" if the answer has none."""
 
     NONE = ""
     BOTTOM_LINE = "bottom_line"
     DOSES = "doses_and_conditions"
     CAUTIONS = "cautions"
     DISAGREE = "sources_disagree"
-    CONTINUES = "section_continues"  # what else stands in the sections that are quoted: no answer, no warning
+    CONTINUES = "section_continues"  # the rest of the quoted sections: no answer, no warning
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The outcome of checking one statement: what was found, who judged, and why."""
+    """The result of checking one statement, with judge and reason."""
 
     support: Support
     judge: Message
@@ -300,10 +300,10 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A passage that an answer may cite, with the marker minted for it and what the reader is shown of its document.
+    """A passage that an answer may cite, with its marker and the document's details for the reader.
 
-    ``overdue`` is the date by which the document was to be reviewed, where that had passed when it was cited. What is
-    ``planted`` speaks to a language model; ``remark`` is a librarian's note on the passage. People are shown both.
+    ``overdue`` is the review date if it had passed when cited. ``planted`` text addresses a language model; ``remark``
+    is a librarian's note on the passage. Readers see both.
     """
 
     marker: str
@@ -324,16 +324,16 @@ class Evidence:
 
     @property
     def for_models(self) -> bool:
-        """Whether a model may read it: not what speaks to one, nor what a librarian has put right beside its text."""
+        """Whether a model may read it: no planted text, and no text that a librarian's remark corrects."""
         return not self.planted and not self.remark
 
     def citation(self, start: int, end: int) -> Citation:
-        """A citation of the characters ``start:end`` of the passage, with the page and boxes on which they stand."""
+        """A citation of the characters ``start:end``, with their page and boxes."""
         passage, boxes = self.passage, self.passage.boxes(start, end)
         page = boxes[0].page if boxes else passage.page
         return Citation(self.marker, passage.id, passage.document_id, start, end, passage.text[start:end], page, boxes)
 
     def quotation(self, start: int, end: int) -> Statement:
-        """A statement that is nothing but the cited characters ``start:end``."""
+        """A statement that consists of the characters ``start:end``."""
         citation = self.citation(start, end)
         return Statement(citation.quote, (citation,), Origin.EXTRACTIVE)

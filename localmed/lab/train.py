@@ -274,7 +274,7 @@ def _base(session: Session, name: str) -> Base:
     """The registered chat model ``name``, its hash verified; raise ``ModelError`` if it cannot be trained."""
     registry = session.site.registry
     chosen = name or session.site.serving["chat"]
-    stored = registry.opened(chosen)
+    stored = registry.open(chosen)
     learning.require_mergeable(stored.model.header.architecture if stored.model.header else "")
     sha256 = next(file.sha256 for file in stored.model.files if stored.gguf.name == Path(file.name).name)
     return Base(chosen, stored.gguf, sha256)

@@ -1,14 +1,13 @@
-"""What localmed itself says, by code, in the reader's language: ``en.toml`` and ``zh.toml`` beside this file.
+"""All texts of localmed by code, in the reader's language: ``en.toml`` and ``zh.toml`` beside this file.
 
-A code is ``section.name``. Its words are one template of ``str.format``: numbers stand so that they need no plural, an
-error says what happened and what to do. Where that names a command or its option, which the window tells otherwise,
-there is a table of ``what`` and ``command``; they are codes of their own, ``section.name.what`` and ``.command``.
-A template ``@section.name`` is the words of that code: what many errors have in common is written once.
-Parameters that are messages are rendered in the same language; several are joined as that language lists things.
+A code is ``section.name``; its text is a ``str.format`` template that needs no plural. An error says what happened and
+what to do. If the remedy is a command or an option, which the pages phrase otherwise, the entry is a table of ``what``
+and ``command`` with the codes ``section.name.what`` and ``.command``. A template ``@section.name`` refers to another
+code. Parameters that are messages are rendered in the same language; several are joined as a list.
 
-Flows, checks and errors make messages; only the edge (presentation, command line, pages) renders them, and nothing
-rendered is parsed again. A code that no catalogue knows, or a parameter that is missing, as in an answer of another
-version: the code is shown with its parameters rather than refused.
+Flows, checks and errors make messages; only the edge (presentation, command line, pages) renders them, and rendered
+text is never parsed. An unknown code or a missing parameter, as in an answer of another version, shows the code with
+its parameters.
 """
 
 from __future__ import annotations
@@ -25,19 +24,19 @@ from localmed.domain import Message, Parameter
 
 LANGUAGES = ("en", "zh")
 FALLBACK = "en"  # for a reader of another language
-LISTING = {"en": ", ", "zh": "、"}  # things of one kind
-ASIDE = {"en": ", ", "zh": "，"}  # a name and what is known of it
-CLAUSES = {"en": "; ", "zh": "；"}  # what may hold commas itself
-COLON = {"en": ": ", "zh": "："}  # a label and what it is of
+LISTING = {"en": ", ", "zh": "、"}  # items of a list
+ASIDE = {"en": ", ", "zh": "，"}  # a name and its details
+CLAUSES = {"en": "; ", "zh": "；"}  # items that may contain commas
+COLON = {"en": ": ", "zh": "："}  # a label and its value
 NOTHING = {"en": "none", "zh": "无"}  # an empty list
 BETWEEN = {"en": ". ", "zh": "。"}  # sentences
 REFERENCE = "@"
 WHAT, COMMAND = ".what", ".command"  # ends of codes: what happened, and the command that helps
-_TABLE = re.compile(r"^(?=\[)", re.MULTILINE)  # where a table begins; no entry begins a line so
+_TABLE = re.compile(r"^(?=\[)", re.MULTILINE)  # the beginning of a table; no entry begins like this
 
 
 def render(message: Message, language: str) -> str:
-    """The words of ``message`` in ``language`` (English for a language that there is none of)."""
+    """The text of ``message`` in ``language`` (English for an unknown language)."""
     language = language if language in LANGUAGES else FALLBACK
     codes = (
         message.code,
@@ -46,51 +45,50 @@ def render(message: Message, language: str) -> str:
     )  # the last: stored in older versions
     template = next(filter(None, (_template(language, code) for code in codes)), None)
     values = {name: _value(parameter, language) for name, parameter in message.parameters}
-    with suppress(LookupError, ValueError, TypeError):  # of another version: shown as it is
+    with suppress(LookupError, ValueError, TypeError):  # a message of another version is shown as it is
         if template is not None:
             return template.format(**values)
-    if message.code.endswith(".remedy"):  # of an older version, which said apart what to do
+    if message.code.endswith(".remedy"):  # an older version stored the remedy separately
         return ""
     return f"{message.code} {values}" if values else message.code
 
 
 def parts(message: Message) -> tuple[Message, ...]:
-    """What happened and what to do, of an error or a check; ``message`` alone where the catalogue has it as one."""
+    """What happened and what to do, of an error or check; ``message`` alone if it is one text."""
     if not known(f"{message.code}{WHAT}"):
         return (message,)
     return tuple(Message(f"{message.code}{part}", message.parameters) for part in (WHAT, COMMAND))
 
 
 def joined(parts: Iterable[str], language: str, separator: Mapping[str, str] = LISTING) -> str:
-    """``parts`` with the ``separator`` of ``language`` between them: the one place that joins what people read."""
+    """Join ``parts`` by the ``separator`` of ``language``; the only place that joins texts for readers."""
     return separator.get(language, separator[FALLBACK]).join(parts)
 
 
 def sentences(parts: Iterable[Message], language: str) -> str:
-    """Several messages one after the other, such as what happened and what to do."""
+    """Several messages as consecutive sentences."""
     return joined((render(part, language) for part in parts), language, BETWEEN)
 
 
 def known(code: str) -> bool:
-    """Whether there are words for ``code``."""
+    """Whether the catalogue has ``code``."""
     return _template(FALLBACK, code) is not None
 
 
 def catalogue(language: str) -> Mapping[str, str]:
-    """Every template of ``language`` by its code."""
+    """All templates of ``language`` by code."""
     templates = {code: template for name in _sections(language) for code, template in _section(language, name).items()}
     return {code: _words(language, template) for code, template in templates.items()}
 
 
 def _template(language: str, code: str) -> str | None:
-    """The words of ``code``; only its section is parsed: the whole file takes 30 ms, which every command would feel."""
+    """The template of ``code``; parses only its section, since the whole file takes 30 ms at each command."""
     section, dot, _ = code.partition(".")
     template = _section(language, section if dot else "").get(code)
     return None if template is None else _words(language, template)
 
 
 def _words(language: str, template: str) -> str:
-    """The template, or the one that it refers to."""
     if not template.startswith(REFERENCE):
         return template
     code = template.removeprefix(REFERENCE)
@@ -106,7 +104,7 @@ def _section(language: str, name: str) -> Mapping[str, str]:
 
 @cache
 def _sections(language: str) -> Mapping[str, str]:
-    """The text of each section of the file of ``language``, by the name of its table; "" is what stands before."""
+    """The TOML text of each top-level table of a language, by name; "" is the part before the first."""
     text = files(__package__).joinpath(f"{language}.toml").read_text("utf-8")
     sections: dict[str, str] = {}
     for part in _TABLE.split(text):
@@ -135,7 +133,7 @@ def _value(parameter: Parameter, language: str) -> Any:
 
 
 def as_json(message: Message, language: str = "") -> dict[str, Any]:
-    """``message`` as JSON: code and parameters, and its words where a ``language`` is named."""
+    """``message`` as JSON: code, parameters, and its text if a ``language`` is given."""
     parameters = {name: _parameter_json(parameter) for name, parameter in message.parameters}
     words = {"text": render(message, language)} if language else {}
     return {"code": message.code, "parameters": parameters, **words}
@@ -150,12 +148,12 @@ def from_json(entry: Mapping[str, Any]) -> Message:
 
 
 def to_text(message: Message) -> str:
-    """``message`` as it is stored: JSON, the same for equal messages."""
+    """``message`` for storage: JSON, the same for equal messages."""
     return json.dumps(as_json(message), ensure_ascii=False)
 
 
 def from_text(text: str) -> Message:
-    """The message that ``to_text`` wrote; words that an older version stored, as they are."""
+    """The message that ``to_text`` wrote; a text stored by an older version becomes a literal."""
     with suppress(ValueError, AttributeError, RecursionError):
         return from_json(json.loads(text))
     return Message("literal", (("text", text),))

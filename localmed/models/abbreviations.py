@@ -1,9 +1,9 @@
-"""Abbreviations that a text spells out: scispaCy's detector, which needs no model and no download.
+"""Finds abbreviations that a text spells out, with scispaCy's detector, which needs no model and no download.
 
 It finds "long form (ABBR)" and "ABBR (long form)" by the rules of Schwartz and Hearst (2003) on a blank English
-pipeline. scispaCy is the extra ``nlp``; without it there is no expansion and nothing else changes.
+pipeline. Without the extra ``nlp``, which brings scispaCy, nothing is found.
 
-Not covered: Chinese long forms, whose characters are not the abbreviation's letters.
+Not covered: Chinese long forms, which do not contain the abbreviation's letters.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-CHARACTERS = 20_000  # of a text: some twenty passages; 50 ms
+CHARACTERS = 20_000  # of a text, some twenty passages; takes 50 ms
 
 
 def expand(text: str) -> Mapping[str, str] | None:
@@ -23,7 +23,7 @@ def expand(text: str) -> Mapping[str, str] | None:
         return None
     plain = text[:CHARACTERS].replace("（", " (").replace("）", ") ")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of spaCy, where a text has no abbreviation
+        warnings.simplefilter("ignore")  # spaCy warns if a text has no abbreviation
         shorts = pipeline(plain)._.abbreviations
     long_forms: dict[str, str] = {}
     for short in shorts:
@@ -33,10 +33,10 @@ def expand(text: str) -> Mapping[str, str] | None:
 
 @cache
 def _pipeline() -> Callable[[str], Any] | None:
-    """The detector on a blank pipeline; importing it takes two seconds."""
+    """The detector on a blank pipeline, or None; its import takes two seconds."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # theirs
+            warnings.simplefilter("ignore")  # the libraries' own warnings
             import spacy
             from scispacy.abbreviation import AbbreviationDetector  # noqa: F401  (registers the pipe)
     except ImportError:

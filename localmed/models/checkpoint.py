@@ -1,8 +1,8 @@
-"""A registered checkpoint as its adapter sees it: who it is, and its folder, looked at anew whenever it is read.
+"""A registered checkpoint as its adapter sees it: its identity, and its folder, which is verified at every access.
 
-Rules: ``folder`` is the registry's look at each file (``Registry.opened``), so that nothing changed is ever read;
-files that an adapter needs are asked for by name, since libraries fill what is missing with random numbers or look for
-a hub; errors name files and classes of exceptions, never a library's message.
+``folder`` calls ``Registry.open``, so that no changed file is read. Adapters name the files that they need, because
+libraries replace missing files by random weights or search a hub. Errors name files and exception classes, never a
+library's message.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from localmed.process import files
 
 CONFIG = "config.json"
 WEIGHTS = "*.safetensors"
-ENGLISH = ("en",)  # what is assumed where no manifest says more
+ENGLISH = ("en",)  # the default without a manifest
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A model's folder, its name, and the fingerprint (12 hex characters) that tells trainings of one name apart.
+    """A model's folder, name and fingerprint (12 hex characters, which distinguishes trainings of one name).
 
-    ``query_prefix`` and ``passage_prefix`` are what an encoder was trained to read before questions and passages.
+    An encoder was trained with ``query_prefix`` before questions and ``passage_prefix`` before passages.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Checkpoint:
     passage_prefix: str = ""
 
     def complete(self, *needed: str) -> Path:
-        """The folder, once it has ``needed``, each a name or a pattern; raise ``ModelError`` naming what is missing."""
+        """The folder, if it contains all of ``needed`` (names or patterns); else raise ``ModelError``."""
         folder = self.folder()
         for name in (CONFIG, *needed):
             if not any(folder.glob(name)):
@@ -53,25 +53,22 @@ class Checkpoint:
         try:
             return json.loads(files.own_bytes(path))
         except (OSError, ValueError, RecursionError) as error:
-            raise self.unusable(error) from None
+            raise self.load_error(error) from None
 
     def number(self, name: str) -> int:
-        """A whole number of ``config.json``, above 0."""
+        """A positive integer of ``config.json``."""
         values = self.read()
         value = values.get(name) if isinstance(values, dict) else None
         if type(value) is not int or value < 1:
-            raise self.unusable(ValueError(name), message("model.no_config", file=CONFIG, name=name))
+            raise self.load_error(ValueError(name), message("model.no_config", file=CONFIG, name=name))
         return value
 
     @contextmanager
     def loading(self, extra: str = "torch") -> Iterator[None]:
-        """Around the call of a library that loads it: offline, silent; whatever it raises becomes ``ModelError``.
-
-        ``extra`` is the one of localmed that brings the library.
-        """
+        """Run a library's loading code (of ``extra``) offline and silently; exceptions become ``ModelError``."""
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # theirs
+                warnings.simplefilter("ignore")  # the libraries' own warnings
                 load_torch()
                 from transformers.utils import logging
 
@@ -83,24 +80,26 @@ class Checkpoint:
         except ImportError as error:
             library = error.name or type(error).__name__
             raise ModelError("model.needs_library", name=self.name, library=library, extra=extra) from None
-        except Exception as error:  # whatever a damaged checkpoint raises in four libraries
-            raise self.unusable(error) from None
+        except Exception as error:  # a damaged checkpoint raises anything in four libraries
+            raise self.load_error(error) from None
 
-    def refuse_unfilled(self, missing: Sequence[str]) -> None:
-        """Raise ``ModelError`` if ``missing`` names tensors that the files do not hold: they would be random."""
+    def refuse_missing(self, missing: Sequence[str]) -> None:
+        """Raise ``ModelError`` if ``missing`` names tensors absent from the files: they would be random."""
         if missing:
-            raise self.unusable(ValueError(), message("model.unfilled", count=len(missing), tensor=sorted(missing)[0]))
+            raise self.load_error(
+                ValueError(), message("model.unfilled", count=len(missing), tensor=sorted(missing)[0])
+            )
 
-    def unusable(self, error: Exception, why: Message | None = None) -> ModelError:
-        """What is raised where it cannot be loaded."""
+    def load_error(self, error: Exception, why: Message | None = None) -> ModelError:
+        """The error for a checkpoint that cannot be loaded."""
         return ModelError("model.unloadable", name=self.name, why=why or type(error).__name__)
 
 
-def not_held(folder: Path, tensors: Iterable[str], weights: str) -> list[str]:
-    """Which of ``tensors`` the files ``weights`` (a pattern) of ``folder`` do not hold.
+def find_missing(folder: Path, tensors: Iterable[str], weights: str) -> list[str]:
+    """The ``tensors`` that are missing from the files ``weights`` (a pattern) of ``folder``.
 
-    A file may call them by a longer name (``roberta.encoder...``). The pooler that transformers puts on top of a bare
-    network does not count: nobody here uses it.
+    Files may prefix names (``roberta.encoder...``). The pooler that transformers adds to a bare network is not counted,
+    because nothing here uses it.
     """
     import torch
     from safetensors import safe_open
@@ -110,7 +109,7 @@ def not_held(folder: Path, tensors: Iterable[str], weights: str) -> list[str]:
         if path.suffix == ".safetensors":
             with safe_open(path, "pt") as stream:
                 held.update(stream.keys())
-        else:  # tensors only: nothing in the file is run
+        else:  # tensors only: no code in the file runs
             held.update(torch.load(path, map_location="cpu", weights_only=True, mmap=True))
     held.update([name.partition(".")[2] for name in held])
     return [name for name in tensors if name not in held and not name.startswith("pooler.")]

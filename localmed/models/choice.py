@@ -1,7 +1,6 @@
-"""The models that the profile and ``localmed models use`` choose (``config.chosen_models``), from the registry.
+"""Opens the models that the profile and ``localmed models use`` choose (``config.chosen_models``), from the registry.
 
-Each adapter is imported when it is chosen and loads its weights at its first text, after the registry's look at every
-file: what is not registered, or has changed, is never loaded.
+Adapters are imported when chosen and load their weights at first use, after the registry has verified every file.
 """
 
 from __future__ import annotations
@@ -24,19 +23,19 @@ if TYPE_CHECKING:
     from localmed.models.registry.registry import Registry
 
 FLAG_EMBEDDING = "FlagEmbedding"
-FITTED = "e5"  # the built-in encoder, on whose vectors weights of rules were fitted; a host owns it too
-YES_NO = "GGUF"  # of a judge of entailment: a language model that answers Yes or No
+FITTED = "e5"  # the built-in encoder, whose vectors the rules' weights were fitted on; a host owns it too
+YES_NO = "GGUF"  # library of an entailment judge: a language model that answers Yes or No
 HOSTED = ("encoder", "reranker", "entailment", "chat")  # the roles that a model host owns
 
 
 def encoder(chosen: Mapping[str, str], registry: Registry) -> Embedder:
-    """The encoder that ``chosen`` names; raise ``ModelError`` if it is not registered."""
+    """The encoder in ``chosen``; raise ``ModelError`` if it is not registered."""
     name = chosen["encoder"]
     if name == FITTED:
         from localmed.models.e5 import E5
 
         return E5()
-    model = _registered(registry, "encoder", name)
+    model = _find_model(registry, "encoder", name)
     if model.library == FLAG_EMBEDDING:
         from localmed.models.flag_embedding import BgeM3
 
@@ -47,11 +46,11 @@ def encoder(chosen: Mapping[str, str], registry: Registry) -> Embedder:
 
 
 def reranker(chosen: Mapping[str, str], registry: Registry, shared: Embedder) -> Reranker | None:
-    """The reranker, if there is to be one; it uses the encoder ``shared`` where that is the model it needs."""
+    """The reranker, if one is chosen; it shares the weights of the encoder ``shared`` if that is the same model."""
     name = chosen["reranker"]
     if name == NONE:
         return None
-    model = _registered(registry, "reranker", name)
+    model = _find_model(registry, "reranker", name)
     if model.role != "encoder":
         from localmed.models.cross_encoder import CrossEncoder
 
@@ -66,11 +65,11 @@ def reranker(chosen: Mapping[str, str], registry: Registry, shared: Embedder) ->
 
 
 def entailment(chosen: Mapping[str, str], registry: Registry) -> Entailment | None:
-    """The network that judges entailment; none where a chat model does (``judging_chat``), or nothing."""
+    """The network that judges entailment; None if a chat model does (``judging_chat``) or nothing."""
     name = chosen["entailment"]
     if built_in("entailment", name):
         return None
-    model = _registered(registry, "entailment", name)
+    model = _find_model(registry, "entailment", name)
     if model.library == YES_NO:
         return None
     if model.library:
@@ -83,15 +82,15 @@ def entailment(chosen: Mapping[str, str], registry: Registry) -> Entailment | No
 
 
 def judging_chat(settings: ChatSettings, chosen: Mapping[str, str], registry: Registry) -> CountingChat | None:
-    """The GGUF that judges entailment by Yes and No, in a child of its own; None where none was chosen."""
+    """The GGUF that judges entailment by Yes and No, in its own child process; None if none is chosen."""
     name = chosen["entailment"]
-    if built_in("entailment", name) or _registered(registry, "entailment", name).library != YES_NO:
+    if built_in("entailment", name) or _find_model(registry, "entailment", name).library != YES_NO:
         return None
-    return written_by(name, settings, registry)
+    return open_chat(name, settings, registry)
 
 
 def check(role: str, chosen: Mapping[str, str], registry: Registry) -> None:
-    """Raise ``ModelError`` if what is to serve ``role`` shows, before it is loaded, that it cannot."""
+    """Raise ``ModelError`` if the model chosen for ``role`` is evidently unusable; loads no weights."""
     if role == "encoder":
         _ = encoder(chosen, registry).identity
     elif role == "reranker" and (model := reranker(chosen, registry, encoder({"encoder": FITTED}, registry))):
@@ -100,7 +99,7 @@ def check(role: str, chosen: Mapping[str, str], registry: Registry) -> None:
         _ = judge.name
 
 
-def _registered(registry: Registry, role: str, name: str) -> Model:
+def _find_model(registry: Registry, role: str, name: str) -> Model:
     try:
         return registry.model(name)
     except UnknownName:
@@ -112,7 +111,7 @@ def _checkpoint(registry: Registry, model: Model) -> Checkpoint:
     return Checkpoint(
         model.name,
         model.fingerprint,
-        lambda: registry.opened(model.name).folder,
+        lambda: registry.open(model.name).folder,
         model.languages or ENGLISH,
         model.query_prefix,
         model.passage_prefix,
@@ -120,10 +119,10 @@ def _checkpoint(registry: Registry, model: Model) -> Checkpoint:
 
 
 def choices(chosen: Mapping[str, str], registrations: Registrations, settings: ChatSettings) -> dict[str, str]:
-    """Role -> what serves it, in words that a command and a host compare: the same model, loaded in the same way.
+    """For each role a text that identifies its model, for comparison between a command and a host.
 
-    By name and fingerprint of the registered model, and for the chat model its settings too; what needs no registered
-    model is of the same version of localmed, which both sides compare before. ``chosen`` is ``config.chosen_models``'s.
+    Registered models: name and fingerprint, for chat also the settings. Built-in models: the name; both sides compare
+    their versions of localmed first.
     """
     by_role = {}
     for role in HOSTED:
@@ -137,12 +136,12 @@ def choices(chosen: Mapping[str, str], registrations: Registrations, settings: C
 # --- the chat model ---------------------------------------------------------------------------------------------------
 
 # A registered GGUF file in a child process, or a server inside the hospital.
-KEY = "LOCALMED_CHAT_KEY"  # in the environment: the server's key, where it wants one; settings files are copied around
+KEY = "LOCALMED_CHAT_KEY"  # environment variable with the server's key; settings files are copied around
 
 
 @runtime_checkable
 class Closing(Protocol):
-    """A chat model with something to end: a child process."""
+    """A chat model with a child process to end."""
 
     def close(self) -> None:
         """End it."""
@@ -150,34 +149,31 @@ class Closing(Protocol):
 
 
 def chat(settings: ChatSettings, chosen: Mapping[str, str], registry: Registry) -> CountingChat | None:
-    """The server that the settings name, else the model that ``chosen`` (``config.chosen_models``) names, if any.
-
-    Raise ``ModelError`` for a model that is not registered, ``BadSettings`` for a server that may not be dialled.
-    """
+    """The chat server of the settings, else the chat model in ``chosen`` (``config.chosen_models``), if any."""
     if settings.server:
         return server(settings, registry)
-    return written_by(chosen.get("chat", NONE), settings, registry)
+    return open_chat(chosen.get("chat", NONE), settings, registry)
 
 
 def server(settings: ChatSettings, registry: Registry) -> OpenAIServer:
-    """The server that the settings name; raise ``BadSettings`` for one that may not be dialled."""
+    """The chat server of the settings; raise ``BadSettings`` if it may not be dialled."""
     from localmed.models.openai_server import OpenAIServer
     from localmed.models.registry.tested import features
 
     if not settings.server_model:
         raise BadSettings("settings.server_model")
-    key = os.environ.get(KEY, "").strip()  # a file that it was read from may end in a line's end
+    key = os.environ.get(KEY, "").strip()  # a key read from a file may end with a newline
     known = partial(features, registry.folder, server_name(settings))
     return OpenAIServer(settings.server, settings.server_model, settings.context, settings, key, known)
 
 
 def server_name(settings: ChatSettings) -> str:
-    """What the model of the server that the settings name is called."""
+    """The name of the model on the chat server."""
     return f"{settings.server_model} at {settings.server}"
 
 
-def written_by(name: str, settings: ChatSettings, registry: Registry) -> LlamaChat | None:
-    """The registered chat model or planner ``name`` in a child of its own; None for ``NONE``."""
+def open_chat(name: str, settings: ChatSettings, registry: Registry) -> LlamaChat | None:
+    """The registered chat model or planner ``name``, in its own child process; None for ``NONE``."""
     if name == NONE:
         return None
     from localmed.models.llama.adapter import ChatFile, LlamaChat
@@ -188,7 +184,7 @@ def written_by(name: str, settings: ChatSettings, registry: Registry) -> LlamaCh
     except UnknownName:
         raise ModelError("model.not_registered_for", name=name, role="chat", folder="FILE") from None
     path = Opened(model, registry.folder / name).gguf
-    context = model.footprint.context or settings.context  # 0 where neither file nor manifest says it
+    context = model.footprint.context or settings.context  # 0 if neither file nor manifest has it
     sha256 = next(stored.sha256 for stored in model.files if stored.name.rpartition("/")[2] == path.name)
     file = ChatFile(name, path, sha256, model.template, context)
-    return LlamaChat(file, settings, lambda: registry.opened(name))
+    return LlamaChat(file, settings, lambda: registry.open(name))

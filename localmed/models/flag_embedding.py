@@ -1,9 +1,8 @@
 """BGE-M3 (Chen et al. 2024), loaded by FlagEmbedding from a registered folder: dense, sparse and multi-vector.
 
-FlagEmbedding loads the checkpoint and owns its network; the batches are made by ``Network``, because its own ``encode``
-runs the first batch twice and draws progress bars. Tests hold the results against it. A checkpoint that is not
-complete is refused: FlagEmbedding would fill a missing head with random numbers, or look for a hub. Not thread-safe by
-contract: one owner at a time.
+FlagEmbedding loads the network; ``Network`` makes the batches, because FlagEmbedding's ``encode`` runs the first batch
+twice and draws progress bars. Tests compare the results with it. An incomplete checkpoint is refused: FlagEmbedding
+would make a random head or search a hub. Not thread-safe: one owner at a time.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from localmed.domain.ports import EncoderIdentity, Weights
-from localmed.models.checkpoint import WEIGHTS, Checkpoint, not_held
+from localmed.models.checkpoint import WEIGHTS, Checkpoint, find_missing
 from localmed.models.network import (
     PASSAGE_TOKENS,
     RESERVED_POSITIONS,
@@ -31,11 +30,11 @@ if TYPE_CHECKING:
     from localmed.domain.ports import Vectors
 
 NEEDED = ("tokenizer.json", "sparse_linear.pt", "colbert_linear.pt")
-OLDER_WEIGHTS = "pytorch_model*.bin"  # as BGE-M3 was published; torch reads tensors from it, and runs nothing
+OLDER_WEIGHTS = "pytorch_model*.bin"  # BGE-M3's original format; torch reads tensors only and runs nothing
 
 
 def load(checkpoint: Checkpoint, exact: bool) -> Network:
-    """The network of ``checkpoint`` (FlagEmbedding takes ten seconds to import); ``exact`` forces float32."""
+    """Load the network of ``checkpoint``; ``exact`` forces float32. Importing FlagEmbedding takes ten seconds."""
     folder = checkpoint.complete(*NEEDED)
     weights = OLDER_WEIGHTS if any(folder.glob(OLDER_WEIGHTS)) and not any(folder.glob(WEIGHTS)) else WEIGHTS
     checkpoint.complete(weights)
@@ -44,24 +43,24 @@ def load(checkpoint: Checkpoint, exact: bool) -> Network:
         import FlagEmbedding
         import torch
 
-        # One device: given none, it takes all GPUs and starts a process for each.
+        # By default it would use all GPUs and start a process for each.
         loaded = FlagEmbedding.BGEM3FlagModel(str(folder), use_fp16=False, devices="cpu")
         body = loaded.model.model
-        missing = not_held(folder, body.state_dict(), weights)
-    checkpoint.refuse_unfilled(missing)
-    return Network.placed(torch, loaded.tokenizer, loaded.model, body.config, tokens, arithmetic(torch, exact))
+        missing = find_missing(folder, body.state_dict(), weights)
+    checkpoint.refuse_missing(missing)
+    return Network.place(torch, loaded.tokenizer, loaded.model, body.config, tokens, arithmetic(torch, exact))
 
 
 class BgeM3:
-    """``SparseEncoder``: unit vectors and token weights from one pass; token vectors for late interaction."""
+    """A ``SparseEncoder``: unit vectors and token weights from one pass; token vectors for late interaction."""
 
     def __init__(self, checkpoint: Checkpoint, exact: bool = False) -> None:
-        """Nothing is loaded before the first text. ``exact`` forces float32."""
+        """``exact`` forces float32. Nothing is loaded before the first text."""
         self._checkpoint, self._exact = checkpoint, exact
 
     @cached_property
     def identity(self) -> EncoderIdentity:
-        """The checkpoint's name and fingerprint; loads nothing."""
+        """The checkpoint's name and fingerprint, without loading."""
         model = self._checkpoint
         model.complete(*NEEDED)
         return EncoderIdentity(model.name, model.version, model.number("hidden_size"), model.languages, sparse=True)
@@ -71,7 +70,7 @@ class BgeM3:
         return self.encode_both(texts, kind)[0]
 
     def encode_both(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> tuple[Vectors, list[Weights]]:
-        """See ``SparseEncoder.encode_both``; a piece that occurs several times counts with its largest weight."""
+        """See ``SparseEncoder.encode_both``; a repeated token has its largest weight."""
         del kind
         network, rows = self.network, self._rows(texts)
         vectors = np.empty((len(texts), self.identity.dimensions), np.float32)
@@ -85,7 +84,7 @@ class BgeM3:
         return vectors, weights
 
     def token_vectors(self, texts: Sequence[str]) -> list[Tensor]:
-        """A unit vector for each piece of each text but its first mark: tensors (T - 1, D), in their order."""
+        """A unit vector for each token of each text except the first special token: tensors (T - 1, D)."""
         by_place: dict[int, Tensor] = {}
         rows = self._rows(texts)
         for chosen, output in self._run(rows, return_dense=False, return_colbert_vecs=True):
@@ -95,11 +94,11 @@ class BgeM3:
 
     @cached_property
     def network(self) -> Network:
-        """The model, loaded."""
+        """The loaded model."""
         return load(self._checkpoint, self._exact)
 
     def _rows(self, texts: Sequence[str]) -> Rows:
-        """The pieces of ``texts``, cut to what the model reads; nothing is loaded for no text."""
+        """The tokens of ``texts``, cut to the model's input; loads nothing if there are no texts."""
         if not texts:
             return {"input_ids": []}
         network = self.network
@@ -110,7 +109,7 @@ class BgeM3:
         return self.network.batches(rows, lambda inputs: self.network.model(inputs, **outputs))
 
     def _weights(self, pieces: Sequence[int], values: Sequence[float]) -> Weights:
-        """The weights above 0 of a text's own pieces; ``values`` go on over the padding."""
+        """The positive weights of a text's tokens, without special tokens; ``values`` continue over the padding."""
         weights: dict[int, float] = {}
         for piece, value in zip(pieces, values, strict=False):
             if value > weights.get(piece, 0.0):
@@ -125,20 +124,20 @@ class BgeM3:
 
 
 class MultiVector:
-    """``Reranker``: BGE-M3's late interaction, each token of the question with the nearest one of the passage."""
+    """A ``Reranker`` by BGE-M3's late interaction: each question token with its nearest passage token."""
 
     def __init__(self, encoder: BgeM3) -> None:
-        """Share ``encoder``'s weights, whose owner is this one's owner."""
+        """Share the weights of ``encoder`` and its owner."""
         self._encoder = encoder
 
     @cached_property
     def name(self) -> str:
-        """The checkpoint's name and fingerprint; loads nothing."""
+        """The checkpoint's name and fingerprint, without loading."""
         identity = self._encoder.identity
         return f"multi-vectors of {identity.name} {identity.version}"
 
     def score(self, question: str, passages: Sequence[str], keep: bool = False) -> list[float]:
-        """See ``Reranker.score``: from -1 to 1, the mean over the tokens of the question."""
+        """See ``Reranker.score``: from -1 to 1, the mean over the question's tokens."""
         del keep
         if not passages:
             return []

@@ -1,26 +1,23 @@
 """A ``ChatModel`` on a server inside the hospital that speaks OpenAI's chat completions: vLLM, llama-server, others.
 
-Several servers may have the same model: the second try of a request is another one's, if there is.
+Only servers listed in ``chat.servers`` are dialled; any other is refused before its name is looked up. Redirections and
+proxies are not followed. Each request has one deadline: a watcher thread closes the connection at the deadline or when
+the caller cancels, however slowly the server sends.
 
-Only a server listed in ``chat.servers`` is dialled; any other is refused before a name is looked up, and so are a
-redirection and a proxy, neither of which is followed. A request has one deadline for all of it: a watcher of its own
-closes the connection at that time or when the caller cancels, however slowly the server sends.
+A schema is sent as ``response_format``, or appended to the prompt if the server does not enforce schemas; the reply is
+validated here either way. A choice is read from the log-probabilities of the first token (servers return at most 20) if
+the labels differ in their first character and together have at least half of the probability. Otherwise the model is
+asked to name a label, and the ``Choice`` is marked as not measured. Branches are requested in parallel. Tokens are
+counted by ``/tokenize`` (vLLM, llama-server), else estimated.
 
-A schema becomes ``response_format``, or is written below the prompt where the server does not hold its model to one;
-the reply is validated here either way. A choice among labels is read from the log-probabilities of the first token (at
-most 20 of them are offered) where each label is known by it, without case and blanks, and the labels have half of the
-probability at least; where the server offers none, the model says something else or two labels begin alike, it is made
-to name a label, and the ``Choice`` says that nothing was measured. The branches of a choice are asked side by side.
-Tokens are counted by the server's ``/tokenize``, which vLLM and llama-server have, else estimated.
+The self-test calls ``probe`` to find out what the server can do; the result is stored by ``registry/tested.py``.
+Reasoning is switched off by ``chat_template_kwargs`` (vLLM, SGLang, llama-server); a server that refuses this field is
+not sent it again. Transient failures (HTTP 429 and 5xx, a broken connection, silence) are retried once, on another
+replica if there is one, unless part of the reply was already passed on. A reply without text is ``Rejected``.
 
-What the server can do is found out by ``probe`` at the self-test and kept with its result (``registry/tested.py``). A
-reasoning model's thoughts are switched off by ``chat_template_kwargs`` (vLLM, SGLang, llama-server); a server that
-refuses that field is not sent it again. What may pass (HTTP 429 and 5xx, a connection that broke off, silence) is tried
-once more, unless part of the reply was passed on already; a reply without text is a ``Rejected`` one.
-
-An error says what the server refused, by its HTTP status and the codes of its error object. No prompt, no reply and no
-message of the server gets into it. The standard library's client is enough: what HTTP libraries add (pools, proxies,
-redirections, cookies) is what must not happen here, and none of them ends a read that waits when the caller cancels.
+Errors contain the HTTP status and the codes of the server's error object, never a prompt, a reply or the server's
+message. The standard library's client is enough: pools, proxies, redirections and cookies are unwanted here, and no
+HTTP library ends a waiting read when the caller cancels.
 """
 
 from __future__ import annotations
@@ -34,9 +31,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
 from localmed.config import ChatSettings
@@ -48,22 +45,17 @@ from localmed.models.registry.tested import Features
 
 # --- replicas ---------------------------------------------------------------------------------------------------------
 
-# Servers with the same chat model, of which any may answer a request. The least busy takes it, at most ``AT_ONCE`` at a
-# time each; who comes then waits for a place. One that falters is left out for ``REST_SECONDS``, then asked how it is
-# (``/health``, which vLLM and llama-server have; where there is none, any answer will do) before it gets a request
-# again. If all are left out, the one that was first is tried: it may be back.
-
-AT_ONCE = 8  # requests of one replica: what the slots of a llama-server or a batch of vLLM read side by side
-REST_SECONDS = 10.0  # that a replica is left out after it failed: as long as a server takes to be restarted, about
-LOOK = 0.05  # seconds between two looks at a cancellation
+AT_ONCE = 8  # requests of one replica: slots of a llama-server, or a batch of vLLM
+REST_SECONDS = 10.0  # that a failed replica is left out: about the time of a server's restart
+LOOK = 0.05  # seconds between checks for cancellation
 
 Address = tuple[str, str, int]  # scheme, host, port
-Probe = Callable[[Address], bool]  # whether the server there is well, asked within seconds
+Probe = Callable[[Address], bool]  # whether the server is healthy, within seconds
 
 
 @dataclass(slots=True, eq=False)
 class Replica:
-    """A server; guarded by the lock of ``Replicas``. ``out_until`` is of the monotonic clock, 0.0 while it is well."""
+    """A server, guarded by the lock of ``Replicas``. ``out_until`` is monotonic time, 0.0 while it is healthy."""
 
     address: Address
     running: int = 0
@@ -71,24 +63,22 @@ class Replica:
 
 
 class Replicas:
-    """The servers of one model, for any number of threads."""
+    """The servers of one model, for any number of threads.
+
+    The least busy server takes a request, at most ``AT_ONCE`` each; further requests wait. A server that fails is left
+    out for ``REST_SECONDS`` and then asked for its health (``/health`` of vLLM and llama-server; any status below 500
+    will do). If all are left out, the one that failed first is tried.
+    """
 
     def __init__(self, addresses: Sequence[Address], probe: Probe, at_once: int = AT_ONCE) -> None:
-        self._replicas = [Replica(address) for address in addresses]
+        self.replicas = [Replica(address) for address in addresses]
         self._probe, self._at_once = probe, at_once
         self._changed = threading.Condition()
 
-    def __len__(self) -> int:
-        """How many there are."""
-        return len(self._replicas)
-
     @contextmanager
-    def taken(self, seconds: float, watch: Watch, but: Replica | None = None) -> Iterator[Replica]:
-        """A replica with a place for a request, not ``but`` if there is another; the place is given back at the end.
-
-        Raise ``ModelError`` where none has a place within ``seconds``, ``Cancelled`` if the caller gives up meanwhile.
-        """
-        replica = self._place(time.monotonic() + seconds, watch, but)
+    def reserve(self, seconds: float, watch: Watch, but: Replica | None = None) -> Iterator[Replica]:
+        """A place at a replica, if possible not ``but``; raise ``ModelError`` if none is free within ``seconds``."""
+        replica = self._find(time.monotonic() + seconds, watch, but)
         try:
             yield replica
             replica.out_until = 0.0
@@ -100,31 +90,28 @@ class Replicas:
                 replica.running -= 1
                 self._changed.notify_all()
 
-    def _place(self, deadline: float, watch: Watch, but: Replica | None) -> Replica:
+    def _find(self, deadline: float, watch: Watch, but: Replica | None) -> Replica:
         left_out = [but] if but else []
         while True:
-            replica = self._waited_for(deadline, watch, left_out)
-            if not replica.out_until or self._all_out() or self._probe(replica.address):
+            with self._changed:
+                while (replica := self._best(left_out)) is None:
+                    if watch.cancelled():
+                        raise Cancelled("model.cancelled")
+                    if time.monotonic() > deadline:
+                        raise ModelError("chat.server_full", count=len(self.replicas) * self._at_once)
+                    self._changed.wait(LOOK)
+                replica.running += 1
+                all_out = all(each.out_until for each in self.replicas)
+            if not replica.out_until or all_out or self._probe(replica.address):
                 return replica
             left_out.append(replica)
             with self._changed:
                 replica.running -= 1
                 replica.out_until = time.monotonic() + REST_SECONDS
 
-    def _waited_for(self, deadline: float, watch: Watch, left_out: Sequence[Replica]) -> Replica:
-        with self._changed:
-            while (replica := self._best(left_out)) is None:
-                if watch.cancelled():
-                    raise Cancelled("model.cancelled")
-                if time.monotonic() > deadline:
-                    raise ModelError("chat.server_full", count=len(self) * self._at_once)
-                self._changed.wait(LOOK)
-            replica.running += 1
-            return replica
-
     def _best(self, left_out: Sequence[Replica]) -> Replica | None:
-        """The least busy of those that are well or may be again, else of those that rest; None if none has a place."""
-        others = [replica for replica in self._replicas if replica not in left_out] or self._replicas
+        """The least busy healthy replica, else the one that failed first; None if all are full."""
+        others = [replica for replica in self.replicas if replica not in left_out] or self.replicas
         now = time.monotonic()
         up = [replica for replica in others if replica.out_until <= now]
         free = [replica for replica in up or others if replica.running < self._at_once]
@@ -132,41 +119,37 @@ class Replicas:
             return min(free, key=lambda replica: (replica.running, replica.out_until > 0), default=None)
         return min(free, key=lambda replica: replica.out_until, default=None)
 
-    def _all_out(self) -> bool:
-        with self._changed:
-            return all(replica.out_until for replica in self._replicas)
-
 
 # --- the adapter ------------------------------------------------------------------------------------------------------
 
 COMPLETIONS = "/v1/chat/completions"
-TOP = 20  # log-probabilities asked for; servers refuse more
-LABEL_TOKENS = 64  # a label in quotes has fewer
+TOP = 20  # requested log-probabilities; servers refuse more
+GREEDY = {"max_tokens": 64, "temperature": 0.0, "seed": 0}  # a label in quotes has fewer tokens
 NOT_THINKING = {"chat_template_kwargs": {"enable_thinking": False}}
-LOGPROBS = {"max_tokens": 1, "temperature": 0.0, "seed": 0, "logprobs": True, "top_logprobs": TOP}
-BY_STATUS = {401: "key", 403: "key", 404: "unknown"}  # what a status says, as ``chat.server_...``
-# In the field ``code``, ``type`` or ``param`` of an error object: the prompt is too long. OpenAI, llama-server, vLLM.
+LOGPROBS = GREEDY | {"max_tokens": 1, "logprobs": True, "top_logprobs": TOP}
+BY_STATUS = {401: "key", 403: "key", 404: "unknown"}  # HTTP status -> fault
+# Values of ``code``, ``type`` or ``param`` in an error object if the prompt is too long (OpenAI, llama-server, vLLM).
 TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error", "input_tokens"})
 IN_WORDS = "\n\nReply with one JSON object that fits this JSON schema, and with nothing else:\n"
-ODD_WORD = "quartz-7"  # no model writes it unless it is held to a schema that allows nothing else
-KINDS = {  # of faults that are told apart
+ODD_WORD = "quartz-7"  # no model writes it unless the schema is enforced
+KINDS = {  # fault -> error class; others are ``ModelError``
     "too_long": TooLong,
     "refused": Refused,
     **dict.fromkeys(("late", "broke_off", "unreachable", "no_object", "busy", "failed"), Faltered),
 }
-PAUSE = 0.2  # seconds before a request is tried again
-BYTES_A_TOKEN = 3  # of the estimate: a Chinese character has three and is one token, English has four a token
+PAUSE = 0.2  # seconds before a retry
+BYTES_A_TOKEN = 3  # for the estimate: a Chinese character has three bytes and is one token, English has four a token
 
 _READ = 2**16  # bytes
-_CODE = re.compile(r"[A-Za-z][\w.-]{0,59}")  # a name, never a sentence that could quote a prompt
+_CODE = re.compile(r"[A-Za-z][\w.-]{0,59}")  # an identifier, never a sentence that could quote a prompt
 
 
 class OpenAIServer:
     """``server`` as listed in the settings ("http://host:port"), ``model`` as the server calls it.
 
-    ``context`` is what the server was started with, in tokens. ``key`` is sent as a bearer token where there is one.
-    ``chat.replicas`` of the settings are further servers, started alike. ``features`` tells what they can do as far as
-    it is known; it is asked before each request, since another process may just have found out.
+    ``context`` is the server's context in tokens, ``key`` a bearer token. ``chat.replicas`` are further servers,
+    started alike. ``features`` is called before each request, since another process may have run the self-test
+    meanwhile.
     """
 
     def __init__(
@@ -178,35 +161,36 @@ class OpenAIServer:
         key: str = "",
         features: Callable[[], Features] = Features,
     ) -> None:
-        addresses = dict.fromkeys(_allowed(name, settings.servers) for name in (server, *settings.replicas))
-        self._replicas = Replicas(tuple(addresses), self._is_well)
+        addresses = dict.fromkeys(_address_of(name, settings.servers) for name in (server, *settings.replicas))
+        self._replicas = Replicas(tuple(addresses), self._is_healthy)
         self._address = next(iter(addresses))
-        self._model, self._settings, self._key = model, settings, key
+        self._model, self._settings = model, settings
+        self._authorization = {"Authorization": f"Bearer {key}"} if key else {}
         self._fields: Mapping[str, Any] = {} if settings.thinking else NOT_THINKING
         self._features = features
-        self._measures = True  # until it turns out that the server offers no log-probabilities
+        self._measures = True  # until the server returns no log-probabilities
         self.identity = ChatIdentity(f"{model} at {server}", "", context, remote=True)
 
     def complete(self, request: Request, watch: Watch = UNWATCHED) -> Reply:
-        """See ``ChatModel``. The reply is streamed where somebody listens."""
+        """See ``ChatModel``. The reply is streamed if ``watch`` listens to tokens."""
         body: dict[str, Any] = {"max_tokens": request.max_tokens, "temperature": request.temperature}
         messages = request.messages
         if request.schema is not None:
             if self._features().schema:
-                body["response_format"] = _format(request.schema)
+                body["response_format"] = _response_format(request.schema)
             else:
-                messages = tuple(structured.continued(messages, IN_WORDS + json.dumps(request.schema)))
+                messages = tuple(structured.append_branch(messages, IN_WORDS + json.dumps(request.schema)))
         if watch.token is not UNWATCHED.token:
             body |= {"stream": True, "stream_options": {"include_usage": True}}
-        reply = self._completion(messages, body | {"seed": request.seed}, watch)
-        return structured.finished(reply, request.schema)
+        reply = self._complete(messages, body | {"seed": request.seed}, watch)
+        return structured.validate_reply(reply, request.schema)
 
     def choose(
         self, prefix: Sequence[Message], branches: Sequence[str], labels: Sequence[str], watch: Watch = UNWATCHED
     ) -> list[Choice]:
-        """See ``ChatModel``. One request a branch, the first alone: the server can read what they share from it."""
+        """See ``ChatModel``. One request a branch; the first runs alone: the server can cache the shared prefix."""
         structured.check_labels(labels)
-        prompts = [structured.continued(prefix, branch) for branch in branches]
+        prompts = [structured.append_branch(prefix, branch) for branch in branches]
         if not prompts:
             return []
         failed = threading.Event()
@@ -224,14 +208,14 @@ class OpenAIServer:
         return choices
 
     def probe(self, watch: Watch = UNWATCHED) -> Features:
-        """What the server can do, found out by three short requests; raise where it does not even complete one."""
+        """Find out what the server can do by three short requests; raise if it cannot complete one."""
         greeting = (Message("user", "Write a short greeting."),)
-        self._completion(greeting, {"max_tokens": LABEL_TOKENS, "temperature": 0.0, "seed": 0}, watch)
-        logprobs = bool(self._offered(greeting, watch))
+        self._complete(greeting, GREEDY, watch)
+        logprobs = bool(self._first_tokens(greeting, watch))
         schema = {"type": "object", "properties": {"word": {"enum": [ODD_WORD]}}, "required": ["word"]}
-        held = {"max_tokens": LABEL_TOKENS, "temperature": 0.0, "seed": 0, "response_format": _format(schema)}
         try:
-            structured.finished(self._completion(greeting, held, watch), schema)
+            reply = self._complete(greeting, GREEDY | {"response_format": _response_format(schema)}, watch)
+            structured.validate_reply(reply, schema)
         except ModelError as error:
             if not isinstance(error, Rejected | Refused):
                 raise
@@ -239,43 +223,44 @@ class OpenAIServer:
         return Features(logprobs=logprobs)
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        """See ``CountingChat``; an estimate where the server does not count."""
-        return [self._counted(text) for text in texts]
+        """See ``CountingChat``; an estimate if the server does not count."""
+        return [self._count(text) for text in texts]
 
     # --- choices ----------------------------------------------------------------------------------------------
 
     def _choice(self, messages: Sequence[Message], labels: Sequence[str], watch: Watch) -> Choice:
         features = self._features()
-        if self._measures and features.logprobs and told_apart(labels):
-            offered = self._offered(messages, watch)
-            read = _first_token(offered, labels)
+        if self._measures and features.logprobs and have_distinct_initials(labels):
+            offered = self._first_tokens(messages, watch)
+            read = _choice_of(offered, labels)
             if read is not None:
                 return read
             self._measures = bool(offered)
-        body: dict[str, Any] = {"max_tokens": LABEL_TOKENS, "temperature": 0.0, "seed": 0}
-        if features.schema:
-            body["response_format"] = _format({"enum": list(labels)})
-        reply = structured.finished(self._completion(messages, body, watch), None)
-        named = structured.label_in(reply.text, labels)
+        body = {"response_format": _response_format({"enum": list(labels)})} if features.schema else {}
+        reply = structured.validate_reply(self._complete(messages, GREEDY | body, watch), None)
+        named = structured.read_label(reply.text, labels)
         return Choice(tuple(float(place == named) for place in range(len(labels))), measured=False)
 
-    def _offered(self, messages: Sequence[Message], watch: Watch) -> list[tuple[str, float]]:
-        """The best first tokens of a reply; none where the server offers none, or refuses to."""
+    def _first_tokens(self, messages: Sequence[Message], watch: Watch) -> list[tuple[str, float]]:
+        """The most probable first tokens, normalised, with probabilities; none if the server returns none."""
         try:
-            return _offered(self._post(messages, LOGPROBS, watch))
-        except Refused:
+            answer = self._post(messages, LOGPROBS, watch)
+            offered = answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
+            rows = [(structured.fold_label(str(row["token"])), float(row["logprob"])) for row in offered]
+        except (Refused, LookupError, TypeError, ValueError):
             return []
+        return [] if any(math.isnan(it) for _, it in rows) else [(token, math.exp(min(0.0, it))) for token, it in rows]
 
-    # --- what is asked ----------------------------------------------------------------------------------------
+    # --- requests ----------------------------------------------------------------------------------------
 
-    def _completion(self, messages: Sequence[Message], body: Mapping[str, Any], watch: Watch) -> Reply:
+    def _complete(self, messages: Sequence[Message], body: Mapping[str, Any], watch: Watch) -> Reply:
         answer = self._post(messages, body, watch)
         try:
             choice, usage = answer["choices"][0], answer.get("usage") or {}
             text, ended = choice["message"]["content"], choice["finish_reason"]
             reply = Reply(text, int(usage.get("prompt_tokens", 0)), int(usage.get("completion_tokens", 0)), ended)
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
-            self._wrong("completion")
+            self._fail("completion")
         if not isinstance(text, str) or ended not in ("stop", "length"):
             raise Rejected("chat.reply_empty")
         return reply
@@ -283,34 +268,30 @@ class OpenAIServer:
     def _post(self, messages: Sequence[Message], body: Mapping[str, Any], watch: Watch) -> dict[str, Any]:
         turns = [{"role": message.role, "content": message.content} for message in messages]
         whole: dict[str, Any] = {"model": self._model, "messages": turns, "stream": False, **body}
-        status, answer = self._tried_twice({**whole, **self._fields}, watch)
-        if status in (400, 422) and self._fields and not _says_too_long(answer):
-            status, answer = self._tried_twice(whole, watch)
+        status, answer = self._send({**whole, **self._fields}, watch)
+        if status in (400, 422) and self._fields and not _is_too_long(answer):
+            status, answer = self._send(whole, watch)
             if status == 200:
                 self._fields = {}
         if status != 200:
-            self._refused(status, answer, messages, whole["max_tokens"])
+            if _is_too_long(answer) or (status == 400 and self._overflows(messages, whole["max_tokens"])):
+                self._fail("too_long", context=self.identity.context)
+            if status in BY_STATUS:
+                self._fail(BY_STATUS[status], status=status, model=self._model)
+            self._fail("refused", status=status, kind=", ".join(_error_codes(answer)) or "-")
         return answer
 
-    def _refused(self, status: int, answer: Any, messages: Sequence[Message], reply: int) -> NoReturn:
-        """Raise what the server refused."""
-        if _says_too_long(answer) or (status == 400 and self._overflows(messages, reply)):
-            self._wrong("too_long", context=self.identity.context)
-        if status in BY_STATUS:
-            self._wrong(BY_STATUS[status], status=status, model=self._model)
-        self._wrong("refused", status=status, kind=", ".join(_codes(answer)) or "-")
-
     def _overflows(self, messages: Sequence[Message], reply: int) -> bool:
-        """Whether prompt and reply do not fit, of a server whose error has no code for it."""
+        """Whether prompt and reply exceed the context, for servers whose error has no code for it."""
         try:
             return sum(self.count([message.content for message in messages])) + reply > self.identity.context
         except ModelError:
             return False
 
-    def _tried_twice(
+    def _send(
         self, body: Mapping[str, Any], watch: Watch, path: str = COMPLETIONS, strict: bool = True
     ) -> tuple[int, dict[str, Any]]:
-        """What came, at the second try where the first met something that may pass; by another replica, if there is."""
+        """Status and reply; a transient failure is retried once, by another replica if there is one."""
         heard: list[str] = []
 
         def token(text: str) -> None:
@@ -320,18 +301,18 @@ class OpenAIServer:
         followed, first = replace(watch, token=token), None
         for last in (False, True):
             try:
-                with self._replicas.taken(self._settings.server_seconds, watch, first) as first:
-                    return self._exchanged(first.address, path, body, followed, strict)
+                with self._replicas.reserve(self._settings.server_seconds, watch, first) as first:
+                    return self._exchange(first.address, path, body, followed, strict)
             except Faltered:
                 if heard or last:
                     raise
-            if len(self._replicas) == 1:
+            if len(self._replicas.replicas) == 1:
                 time.sleep(PAUSE)
         raise AssertionError("unreachable")
 
-    def _counted(self, text: str) -> int:
+    def _count(self, text: str) -> int:
         body = {"model": self._model, "prompt": text, "content": text}
-        status, answer = self._tried_twice(body, UNWATCHED, "/tokenize", strict=False)
+        status, answer = self._send(body, UNWATCHED, "/tokenize", strict=False)
         tokens = answer.get("tokens")
         if status == 200 and isinstance(tokens, list):
             return len(tokens)
@@ -339,82 +320,79 @@ class OpenAIServer:
 
     # --- the wire ---------------------------------------------------------------------------------------------
 
-    def _exchanged(
+    def _exchange(
         self, address: Address, path: str, body: Mapping[str, Any], watch: Watch, strict: bool
     ) -> tuple[int, dict[str, Any]]:
-        """The status and the object that came; unless ``strict`` what is no object counts as an empty one."""
+        """Status and object of one request; a reply that is no object is an error if ``strict``, else empty."""
         if watch.cancelled():
             raise Cancelled("model.cancelled")
         connection = self._connection(address)
-        headers = {"Content-Type": "application/json", **self._authorised}
-        ended = _Ended(time.monotonic() + self._settings.server_seconds, watch)
+        headers = {"Content-Type": "application/json", **self._authorization}
+        ended = _Deadline(time.monotonic() + self._settings.server_seconds, watch)
         try:
             connection.connect()
             with ended.watching(connection):
                 connection.request("POST", path, json.dumps(body).encode("ascii"), headers)
                 with connection.getresponse() as response:
                     streamed = response.headers.get_content_type() == "text/event-stream"
-                    content = self._events(response, watch) if streamed else self._content(response)
+                    content = self._read_events(response, watch) if streamed else self._read_body(response)
         except (OSError, http.client.HTTPException, ValueError) as error:
-            self._failed(error, ended, address)
+            self._fail_for(error, ended, address)
         finally:
             connection.close()
-        if ended.why:  # a connection that is shut looks like the end of the answer
-            self._failed(OSError(), ended, address)
-        answer = content if isinstance(content, dict) else self._object(content, strict and response.status == 200)
-        if strict and _passes(response.status) and not _says_too_long(answer):
-            self._wrong("busy" if response.status == 429 else "failed", address, status=response.status)
-        if body.get("stream") and not streamed:  # a server that answers in one piece all the same
-            watch.token(_text(answer))
-        return response.status, answer
+        if ended.why:  # a connection that was shut down looks like the end of the answer
+            self._fail_for(OSError(), ended, address)
+        status = response.status
+        answer = content if isinstance(content, dict) else self._object(content, strict and status == 200)
+        if strict and (status >= 500 or status == 429) and not _is_too_long(answer):
+            self._fail("busy" if status == 429 else "failed", address, status=status)
+        if body.get("stream") and not streamed:  # the server ignored ``stream``
+            watch.token(_text_of(answer))
+        return status, answer
 
     def _connection(self, address: Address) -> http.client.HTTPConnection:
         scheme, host, port = address
         kind = http.client.HTTPSConnection if scheme == "https" else http.client.HTTPConnection
         return kind(host, port, timeout=self._settings.connect_seconds)
 
-    @property
-    def _authorised(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self._key}"} if self._key else {}
-
-    def _is_well(self, address: Address) -> bool:
-        """Whether the server at ``address`` says that it is well, within ``chat.connect_seconds`` for each step."""
+    def _is_healthy(self, address: Address) -> bool:
+        """Whether the server is healthy; each step may take ``chat.connect_seconds``."""
         connection = self._connection(address)
         try:
-            connection.request("GET", "/health", headers=self._authorised)
+            connection.request("GET", "/health", headers=self._authorization)
             return connection.getresponse().status < 500
         except (OSError, http.client.HTTPException):
             return False
         finally:
             connection.close()
 
-    def _content(self, response: http.client.HTTPResponse) -> bytes:
+    def _read_body(self, response: http.client.HTTPResponse) -> bytes:
         content = bytearray()
         while chunk := response.read1(_READ):
             content += chunk
             if len(content) > self._settings.reply_bytes:
-                self._wrong("bytes", most=self._settings.reply_bytes)
-        if response.length:  # what was announced and did not come
+                self._fail("bytes", most=self._settings.reply_bytes)
+        if response.length:  # the announced length did not arrive
             raise http.client.IncompleteRead(b"")
         return bytes(content)
 
-    def _events(self, response: http.client.HTTPResponse, watch: Watch) -> dict[str, Any]:
-        """A streamed completion as one that came whole; each piece is passed on as it comes."""
+    def _read_events(self, response: http.client.HTTPResponse, watch: Watch) -> dict[str, Any]:
+        """Read a streamed completion into the shape of a whole one, passing on each piece."""
         pieces, ended, usage, size = list[str](), "", dict[str, Any](), 0
         while not (ended and usage):  # the usage comes last
             line = response.readline(self._settings.reply_bytes)
             size += len(line)
             if size >= self._settings.reply_bytes:
-                self._wrong("bytes", most=self._settings.reply_bytes)
+                self._fail("bytes", most=self._settings.reply_bytes)
             data = line.removeprefix(b"data:").strip() if line.startswith(b"data:") else b""
             if not line or data == b"[DONE]":
                 break
             if not data:
                 continue
             try:
-                piece, end, counts = _event(json.loads(data))
-            except (LookupError, TypeError, AttributeError, RecursionError):  # an error in the middle of the stream too
-                self._wrong("completion")
+                piece, end, counts = _parse_event(json.loads(data))
+            except (LookupError, TypeError, AttributeError, RecursionError):  # including an error within the stream
+                self._fail("completion")
             ended, usage = end or ended, counts or usage
             if piece:
                 pieces.append(piece)
@@ -425,35 +403,32 @@ class OpenAIServer:
         return {"choices": [{"message": message, "finish_reason": ended}], "usage": usage}
 
     def _object(self, content: bytes, strict: bool) -> dict[str, Any]:
-        try:
-            answer = json.loads(content)
-        except (ValueError, RecursionError):
-            answer = None
-        if isinstance(answer, dict):
-            return cast(dict[str, Any], answer)
+        with suppress(ValueError, RecursionError):
+            if isinstance(answer := json.loads(content), dict):
+                return answer
         if strict:
-            self._wrong("no_object")
+            self._fail("no_object")
         return {}
 
-    def _failed(self, error: Exception, ended: _Ended, address: Address) -> NoReturn:
+    def _fail_for(self, error: Exception, ended: _Deadline, address: Address) -> NoReturn:
         if ended.why == "cancelled":
             raise Cancelled("model.cancelled") from None
         if ended.why:
-            self._wrong("late", address, seconds=self._settings.server_seconds)
+            self._fail("late", address, seconds=self._settings.server_seconds)
         if isinstance(error, http.client.HTTPException | ValueError):
-            self._wrong("broke_off", address, kind=type(error).__name__)
-        self._wrong("unreachable", address, kind=type(error).__name__)
+            self._fail("broke_off", address, kind=type(error).__name__)
+        self._fail("unreachable", address, kind=type(error).__name__)
 
-    def _wrong(self, fault: str, address: Address | None = None, **parameters: Parameter) -> NoReturn:
-        """Raise what is wrong with the server: ``fault`` is one of the codes ``chat.server_...``."""
+    def _fail(self, fault: str, address: Address | None = None, **parameters: Parameter) -> NoReturn:
+        """Raise the error ``chat.server_FAULT``."""
         scheme, host, port = address or self._address
         raise KINDS.get(fault, ModelError)(
             f"chat.server_{fault}", server=f"{scheme}://{host}:{port}", **parameters
         ) from None
 
 
-class _Ended:
-    """Why a request was ended from here: "late" or "cancelled", "" if it was not."""
+class _Deadline:
+    """Ends a request from outside. ``why`` is "late" or "cancelled", "" if it was not ended."""
 
     def __init__(self, deadline: float, watch: Watch) -> None:
         self._deadline, self._watch = deadline, watch
@@ -464,7 +439,7 @@ class _Ended:
     def watching(self, connection: http.client.HTTPConnection) -> Iterator[None]:
         """Shut ``connection`` down at the deadline or when the caller cancels."""
         held = connection.sock
-        held.settimeout(None)  # the watcher ends it
+        held.settimeout(None)  # the watcher enforces the deadline
         watcher = threading.Thread(target=self._wait, args=(held,), daemon=True)
         watcher.start()
         try:
@@ -480,32 +455,25 @@ class _Ended:
             elif time.monotonic() > self._deadline:
                 self.why = "late"
             if self.why:
-                try:
+                with suppress(OSError):  # already closed
                     held.shutdown(socket.SHUT_RDWR)
-                except OSError:  # closed meanwhile
-                    return
                 return
 
 
-def _passes(status: int) -> bool:
-    """Whether what the server says may be otherwise in a moment."""
-    return status >= 500 or status == 429
-
-
-def _codes(answer: Mapping[str, Any]) -> list[str]:
-    """The names by which a server's error object says what is wrong: OpenAI's form, and vLLM's older one."""
+def _error_codes(answer: Mapping[str, Any]) -> list[str]:
+    """The codes in a server's error object, in OpenAI's form or vLLM's older one."""
     error = answer.get("error")
     fields = error if isinstance(error, dict) else answer
     values = [fields.get(name) for name in ("code", "type", "param")]
     return [value for value in values if isinstance(value, str) and _CODE.fullmatch(value)]
 
 
-def _says_too_long(answer: Mapping[str, Any]) -> bool:
-    return not TOO_LONG.isdisjoint(_codes(answer))
+def _is_too_long(answer: Mapping[str, Any]) -> bool:
+    return not TOO_LONG.isdisjoint(_error_codes(answer))
 
 
-def _event(event: Any) -> tuple[str, str, dict[str, Any]]:
-    """The text of one event of a stream, why the reply ended there ("": it did not), and the counts of its tokens."""
+def _parse_event(event: Any) -> tuple[str, str, dict[str, Any]]:
+    """The text of one stream event, the finish reason ("" if not finished), and the token counts."""
     choice = event["choices"][0] if event["choices"] else {"delta": {}}
     text = choice["delta"].get("content") or ""
     if not isinstance(text, str):
@@ -513,49 +481,35 @@ def _event(event: Any) -> tuple[str, str, dict[str, Any]]:
     return text, choice.get("finish_reason") or "", event.get("usage") or {}
 
 
-def _text(answer: Mapping[str, Any]) -> str:
-    """The text of a whole completion, "" where there is none."""
+def _text_of(answer: Mapping[str, Any]) -> str:
     try:
         return str(answer["choices"][0]["message"]["content"] or "")
     except (LookupError, TypeError):
         return ""
 
 
-def told_apart(labels: Sequence[str]) -> bool:
-    """Whether a beginning of one character tells ``labels`` apart, so that their first tokens must do so too."""
+def have_distinct_initials(labels: Sequence[str]) -> bool:
+    """Whether ``labels`` differ in their first character, and therefore in their first token."""
     return len({label[0].casefold() for label in labels}) == len(labels)
 
 
-def _offered(answer: Mapping[str, Any]) -> list[tuple[str, float]]:
-    """The best first tokens, folded, each with its probability; none where the server offers none."""
-    try:
-        offered = answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
-        rows = [(structured.folded(str(row["token"])), float(row["logprob"])) for row in offered]
-        return (
-            [] if any(map(math.isnan, dict(rows).values())) else [(token, math.exp(min(0.0, it))) for token, it in rows]
-        )
-    except (LookupError, TypeError, ValueError):
-        return []
+def _choice_of(pairs: Sequence[tuple[str, float]], labels: Sequence[str]) -> Choice | None:
+    """The labels' probabilities by the first token, normalised to one; None if they sum to less than ``LEAST_MASS``.
 
-
-def _first_token(pairs: Sequence[tuple[str, float]], labels: Sequence[str]) -> Choice | None:
-    """The labels' probabilities by the first token, divided by their sum.
-
-    Tokens that begin a label count for it, without case and blanks. A label outside the best is given 0. None where the
-    labels have less than ``structured.LEAST_MASS`` together.
+    A token counts for the label that it begins. A label outside the returned tokens gets 0.
     """
-    folded = [structured.folded(label) for label in labels]
+    folded = [structured.fold_label(label) for label in labels]
     weights = [sum(share for token, share in pairs if token and label.startswith(token)) for label in folded]
     total = sum(weights)
     return Choice(tuple(weight / total for weight in weights)) if total >= structured.LEAST_MASS else None
 
 
-def _format(schema: Mapping[str, Any]) -> dict[str, Any]:
+def _response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": {"name": "reply", "strict": True, "schema": dict(schema)}}
 
 
-def _allowed(server: str, listed: Sequence[str]) -> Address:
-    """Scheme, host and port of ``server``; raise ``BadSettings`` unless it is listed and written as it should be."""
+def _address_of(server: str, listed: Sequence[str]) -> Address:
+    """Scheme, host and port of ``server``; raise ``BadSettings`` if it is not listed or malformed."""
     if server not in listed:
         raise BadSettings("settings.server_unlisted", server=server)
     try:

@@ -1,11 +1,10 @@
 """The queue in front of a model: bounded, fair between users, one request at a time.
 
-``Turns`` is the order alone, without threads or clocks: each user's requests wait in a line of their own, and the lines
-are served in turn, so that whoever asks a hundred times delays the others by one request each round, not by a hundred.
-What is asked at low priority (the nightly refresh) is served when nobody else waits. Both bounds are named; above them
-the request is refused with ``Busy`` at once instead of waiting for longer than anyone stays.
+``Turns`` is the order alone, without threads or clocks. Each user has a line, and the lines are served round-robin, so
+that a hundred requests of one user delay the others by one request each round. Low-priority requests (the nightly
+refresh) are served when nobody else waits. Beyond either bound a request is refused with ``Busy`` at once.
 
-``Worker`` is the one thread that takes the turns. ``owned`` is a model of this process for several threads.
+``Worker`` is the thread that serves the turns. ``owned`` shares a model of this process between threads.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ Result = TypeVar("Result")
 
 
 class Turns(Generic[Item]):
-    """Who is next. ``waiting`` bounds all items, ``per_user`` those of one user."""
+    """The order of waiting requests: at most ``waiting`` in total and ``per_user`` of one user."""
 
     def __init__(self, waiting: int, per_user: int) -> None:
         self._most, self._each = waiting, per_user
-        self._lines: tuple[OrderedDict[str, deque[Item]], ...] = (OrderedDict(), OrderedDict())  # usual, low
+        self._lines: tuple[OrderedDict[str, deque[Item]], ...] = (OrderedDict(), OrderedDict())  # normal, low priority
 
     def __len__(self) -> int:
         return sum(len(line) for lines in self._lines for line in lines.values())
 
     def put(self, user: str, item: Item, low: bool = False) -> None:
-        """Let ``item`` wait for ``user``; raise ``Busy`` where too many wait already."""
+        """Queue ``item`` for ``user``; raise ``Busy`` if a bound is reached."""
         line = self._lines[low].get(user, deque())
         if len(line) >= self._each:
             raise Busy("model.waiting_user", waiting=self._each)
@@ -47,7 +46,7 @@ class Turns(Generic[Item]):
         self._lines[low].setdefault(user, line)
 
     def drop(self, user: str, left: Callable[[Item], bool], low: bool = False) -> None:
-        """Let those items of ``user`` wait no longer that have ``left``; the others keep their turn."""
+        """Remove the items of ``user`` that have ``left``; the others keep their turn."""
         lines = self._lines[low]
         if kept := [item for item in lines.get(user, ()) if not left(item)]:
             lines[user] = deque(kept)
@@ -55,7 +54,7 @@ class Turns(Generic[Item]):
             lines.pop(user, None)
 
     def next(self) -> Item:
-        """Take the item whose turn it is; raise ``IndexError`` if nobody waits."""
+        """Remove and return the next item; raise ``IndexError`` if none waits."""
         for lines in self._lines:
             if lines:
                 user, line = lines.popitem(last=False)
@@ -70,39 +69,38 @@ Job = tuple["Future[object]", Callable[[], object]]
 
 
 class Worker:
-    """One thread that does what is submitted, in turns."""
+    """A thread that runs submitted calls in turns."""
 
     def __init__(self, waiting: int, per_user: int) -> None:
         self._turns: Turns[Job] = Turns(waiting, per_user)
         self._changed = threading.Condition()
         self._closed = False
-        self._thread = threading.Thread(target=self._work, name="model-queue", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="model-queue", daemon=True)
         self._thread.start()
 
     def submit(self, user: str, call: Callable[[], Result], low: bool = False) -> Future[Result]:
-        """Have ``call`` done when it is ``user``'s turn; cancel the future to leave the queue."""
+        """Queue ``call`` for ``user``; cancelling the future leaves the queue."""
         future: Future[Result] = Future()
         with self._changed:
             if self._closed:
                 raise Busy("model.closing")
             self._turns.put(user, (future, call), low)  # type: ignore[arg-type]
             self._changed.notify()
-        future.add_done_callback(lambda ended: self._left(user, ended, low))  # it must not hold ``call``: a cycle
+        future.add_done_callback(lambda ended: self._left(user, ended, low))  # must not refer to ``call``: a cycle
         return future
 
     def _left(self, user: str, ended: Future[Result], low: bool) -> None:
-        """Keep no place, and nothing of the request, for somebody who has gone."""
         if ended.cancelled():
             with self._changed:
                 self._turns.drop(user, lambda job: job[0] is ended, low)
 
     def waiting(self) -> int:
-        """How many requests wait, the one that runs not counted."""
+        """The number of waiting requests, without the running one."""
         with self._changed:
             return len(self._turns)
 
     def close(self) -> None:
-        """Finish what is running and cancel what waits."""
+        """Finish the running call and cancel the waiting ones."""
         with self._changed:
             self._closed = True
             while len(self._turns):
@@ -110,18 +108,18 @@ class Worker:
             self._changed.notify()
         self._thread.join()
 
-    def _work(self) -> None:
-        while (job := self._taken()) is not None:
+    def _run(self) -> None:
+        while (job := self._next_job()) is not None:
             future, call = job
             if not future.set_running_or_notify_cancel():
                 continue
             try:
                 future.set_result(call())
-            except BaseException as error:  # it belongs to whoever asked
+            except BaseException as error:  # raised again in the caller
                 future.set_exception(error)
-            del future, call, job  # nothing of a request is kept until the next one comes
+            del future, call, job  # keeps nothing of a request until the next one
 
-    def _taken(self) -> Job | None:
+    def _next_job(self) -> Job | None:
         with self._changed:
             self._changed.wait_for(lambda: self._closed or len(self._turns))
             return self._turns.next() if len(self._turns) else None
@@ -129,16 +127,15 @@ class Worker:
 
 # --- models of this process -------------------------------------------------------------------------------------------
 
-# They share one lock: a single call is divided among all cores already, tokenizers and the thread pools below them are
-# not safe to share, and some models are parts of others (a reranker by an encoder's own weights). Who waits may give up
-# meanwhile.
+# All share one lock: a single call uses all cores already, tokenizers and their thread pools are not thread-safe, and
+# some models share weights (a reranker with its encoder). A waiting caller may cancel.
 
 Port = TypeVar("Port", Embedder, Reranker, Entailment)
-LOOK = 0.05  # seconds between two looks at a cancellation
+LOOK = 0.05  # seconds between checks for cancellation
 
 
 class _Owned:
-    """A model of which each call waits for its turn; it raises ``Cancelled`` if the caller gives up meanwhile."""
+    """A model whose calls wait for a lock; raises ``Cancelled`` if the caller gives up meanwhile."""
 
     def __init__(self, model: object, owner: RLock) -> None:
         self._model, self._owner = model, owner
@@ -158,5 +155,5 @@ class _Owned:
 
 
 def owned(model: Port, owner: RLock) -> Port:
-    """``model``, whichever port it is, for several threads."""
+    """``model`` for use by several threads."""
     return cast("Port", _Owned(model, owner))

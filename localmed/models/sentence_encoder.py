@@ -1,9 +1,8 @@
-"""Any dense encoder in the format of sentence-transformers (Reimers & Gurevych 2019), such as multilingual E5.
+"""Dense encoders in the format of sentence-transformers (Reimers & Gurevych 2019), such as multilingual E5.
 
-Rules: modules are a transformer, one pooling and normalising, as ``modules.json`` lists them (without that file the
-library would guess); what is to stand before a question and a passage comes from the manifest, never from the
-checkpoint; weights are read from safetensors only, and code in a checkpoint is never run. Not thread-safe by contract:
-one owner at a time.
+``modules.json``, without which the library would guess, must list a transformer, one pooling and optionally a
+normalisation. Prefixes come from the manifest, never from the checkpoint. Weights are read from safetensors only, and
+code in a checkpoint is never run. Not thread-safe: one owner at a time.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import numpy as np
 
 from localmed.domain import message
 from localmed.domain.ports import EncoderIdentity
-from localmed.models.checkpoint import WEIGHTS, Checkpoint, not_held
+from localmed.models.checkpoint import WEIGHTS, Checkpoint, find_missing
 from localmed.models.network import PASSAGE_TOKENS, RESERVED_POSITIONS, Network, arithmetic
 
 if TYPE_CHECKING:
@@ -30,22 +29,22 @@ KINDS = ("Transformer", "Pooling", "Normalize")
 
 
 class SentenceEncoder:
-    """``Embedder`` on a registered checkpoint."""
+    """An ``Embedder`` on a registered checkpoint."""
 
     def __init__(self, checkpoint: Checkpoint, exact: bool = False) -> None:
-        """Nothing is loaded before the first text. ``exact`` forces float32."""
+        """``exact`` forces float32. Nothing is loaded before the first text."""
         self._checkpoint, self._exact = checkpoint, exact
 
     @cached_property
     def identity(self) -> EncoderIdentity:
-        """The checkpoint's name and fingerprint; loads nothing. Raise ``ModelError`` if it is no such encoder."""
+        """Name and fingerprint, without loading; raise ``ModelError`` if it is no such encoder."""
         model = self._checkpoint
         model.complete(WEIGHTS)
         self._refuse_other_modules(model.read(MODULES))
         return EncoderIdentity(model.name, model.version, model.number("hidden_size"), model.languages)
 
     def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> Vectors:
-        """See ``Embedder.encode``; the manifest's prefix of its kind stands before each text."""
+        """See ``Embedder.encode``; each text gets the manifest's prefix of its kind."""
         vectors = np.empty((len(texts), self.identity.dimensions), np.float32)
         if not texts:
             return vectors
@@ -60,7 +59,7 @@ class SentenceEncoder:
 
     def _run(self, texts: Sequence[str], places: Sequence[int]) -> Tensor:
         chosen = [texts[place] for place in places]
-        # prompt="": a prompt that the checkpoint names would come on top of the manifest's.
+        # prompt="": the checkpoint's prompt would be added to the manifest's prefix.
         vectors: Tensor = self.network.model.encode(
             chosen, prompt="", batch_size=len(chosen), convert_to_tensor=True, show_progress_bar=False
         )
@@ -68,7 +67,7 @@ class SentenceEncoder:
 
     @cached_property
     def network(self) -> Network:
-        """The model, loaded (the library takes some seconds to import)."""
+        """The loaded model; importing the library takes seconds."""
         width, folder = self.identity.dimensions, self._checkpoint.complete(MODULES, WEIGHTS)
         with self._checkpoint.loading("workstation"):
             import torch
@@ -81,22 +80,22 @@ class SentenceEncoder:
                 trust_remote_code=False,
                 model_kwargs={"use_safetensors": True, "dtype": torch.float32},
             )
-            missing = not_held(folder, model.transformers_model.state_dict(), WEIGHTS)
-        self._checkpoint.refuse_unfilled(missing)
+            missing = find_missing(folder, model.transformers_model.state_dict(), WEIGHTS)
+        self._checkpoint.refuse_missing(missing)
         if model.get_embedding_dimension() != width:
             problem = message("model.vector_width", found=model.get_embedding_dimension() or 0, width=width)
-            raise self._checkpoint.unusable(ValueError(), problem)
+            raise self._checkpoint.load_error(ValueError(), problem)
         config = model.transformers_model.config
         positions = getattr(config, "max_position_embeddings", PASSAGE_TOKENS) - RESERVED_POSITIONS
         model.max_seq_length = min(PASSAGE_TOKENS, positions, model.max_seq_length or PASSAGE_TOKENS)
         dtype = arithmetic(torch, self._exact)
-        return Network.placed(torch, model.tokenizer, model, config, model.max_seq_length, dtype)
+        return Network.place(torch, model.tokenizer, model, config, model.max_seq_length, dtype)
 
     def _refuse_other_modules(self, modules: Any) -> None:
-        """Raise ``ModelError`` unless ``modules`` are of ``KINDS``, each at most once, the transformer first."""
+        """Raise ``ModelError`` unless ``modules`` are ``KINDS``, in order, the last optional."""
         listed = modules if isinstance(modules, list) else []
         types = [str(module.get("type", "")) if isinstance(module, dict) else "" for module in listed]
         kinds = [type_.rpartition(".")[2] for type_ in types if type_.startswith(FAMILY)]
         if len(kinds) != len(types) or tuple(kinds) not in (KINDS, KINDS[:2]):
             problem = message("model.other_modules", file=MODULES, needed=KINDS[:2], optional=KINDS[2])
-            raise self._checkpoint.unusable(ValueError(), problem)
+            raise self._checkpoint.load_error(ValueError(), problem)

@@ -1,9 +1,9 @@
-"""What every chat adapter does alike: replies read and validated, labels and branches taken.
+"""What all chat adapters share: validating replies, labels and branches.
 
-Every adapter calls ``finished`` on what it got: a reply is an object of the schema or a ``ModelError``, never a
-repaired or half-read one. What stands around the object is taken off: a model's thoughts, a fence, a sentence before
-it. A schema may use only what a grammar can express (``tests/scripted.py`` checks it): a model that is not held to a
-keyword would fail at it every so often, after minutes.
+Every adapter passes its reply to ``validate_reply``, which returns a valid object of the schema or raises; a reply is
+never repaired or read in part. Text around the object is removed: a reasoning model's thoughts, a code fence, an
+introductory sentence. A schema may use only what a grammar can express (checked by ``tests/scripted.py``): without a
+grammar, a model would violate other keywords now and then, after minutes.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from typing import Any, NoReturn
 from localmed.domain.errors import Rejected, UsageError
 from localmed.domain.ports import Message, Reply
 
-LEAST_MASS = 0.5  # of the probability on labels; with less the model was about to say something else
-_REPLY_CHARACTERS = 1_000_000  # a reply of 100,000 tokens has half of that
+LEAST_MASS = 0.5  # least total probability of the labels; with less the model would have replied something else
+_REPLY_CHARACTERS = 1_000_000  # a reply of 100,000 tokens has half
 
 _THOUGHTS = re.compile(r"\s*<(think|thinking|thought)>.*?(?:</\1>\s*|\Z)", re.DOTALL)
-_THOUGHTS_END = re.compile(r".*</(?:think|thinking|thought)>\s*", re.DOTALL)  # their beginning was in the template
+_THOUGHTS_END = re.compile(r".*</(?:think|thinking|thought)>\s*", re.DOTALL)  # if the template opens them
 _FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
 
 
-def parsed(text: str, schema: Mapping[str, Any]) -> Any:
-    """The value that ``text`` holds; raise ``Rejected``, without the text, unless it is JSON and of the schema."""
+def parse_json(text: str, schema: Mapping[str, Any]) -> Any:
+    """The value in ``text``; raise ``Rejected``, without the text, unless it is JSON and valid for the schema."""
     from jsonschema import Draft202012Validator
 
     if len(text) > _REPLY_CHARACTERS:
         raise Rejected("chat.reply_too_long", most=_REPLY_CHARACTERS)
     try:
-        value = json.loads(_bare(text, schema), parse_constant=_no_number)
+        value = json.loads(_find_json(text, schema), parse_constant=_no_number)
     except (ValueError, RecursionError):
         raise Rejected("chat.reply_json") from None
     error = next(Draft202012Validator(schema).iter_errors(value), None)
@@ -41,13 +41,13 @@ def parsed(text: str, schema: Mapping[str, Any]) -> Any:
     return value
 
 
-def without_thoughts(text: str) -> str:
-    """``text`` without the thoughts that a reasoning model writes before its reply; "" where these do not end."""
+def strip_thoughts(text: str) -> str:
+    """Remove a reasoning model's thoughts from the beginning of ``text``; "" if they do not end."""
     return _THOUGHTS_END.sub("", _THOUGHTS.sub("", text, count=1), count=1)
 
 
-def _bare(text: str, schema: Mapping[str, Any]) -> str:
-    """What of ``text`` is to be the value: all of it, the inside of its only fence, or the object within a sentence."""
+def _find_json(text: str, schema: Mapping[str, Any]) -> str:
+    """The JSON in ``text``: all of it, the content of its only code fence, or the object within a sentence."""
     fenced = _FENCE.findall(text)
     inside: str = (fenced[0] if len(fenced) == 1 else text).strip()
     start, end = inside.find("{"), inside.rfind("}")
@@ -55,43 +55,43 @@ def _bare(text: str, schema: Mapping[str, Any]) -> str:
     return inside[start : end + 1] if is_object else inside
 
 
-def label_in(text: str, labels: Sequence[str]) -> int:
-    """Which of ``labels`` the reply ``text`` names, without case, blanks and quotes; raise ``Rejected`` for none."""
-    named = folded(text.strip(" \t\r\n\"'`*.。“”"))
-    places = [place for place, label in enumerate(labels) if folded(label) == named]
+def read_label(text: str, labels: Sequence[str]) -> int:
+    """The index of the label that ``text`` names, ignoring case, blanks and quotes; else raise ``Rejected``."""
+    named = fold_label(text.strip(" \t\r\n\"'`*.。“”"))
+    places = [place for place, label in enumerate(labels) if fold_label(label) == named]
     if not places:
         raise Rejected("chat.reply_label")
     return places[0]
 
 
-def folded(text: str) -> str:
-    """``text`` as labels are compared: without case and without blanks around it."""
+def fold_label(text: str) -> str:
+    """``text`` for comparing labels: no surrounding blanks, no case."""
     return text.strip().casefold()
 
 
 def _no_number(_name: str) -> NoReturn:
-    """JSON has no NaN and no infinity, though Python's reader takes them."""
+    """Reject NaN and infinity, which Python's reader accepts."""
     raise ValueError
 
 
-def continued(prefix: Sequence[Message], branch: str) -> list[Message]:
-    """``prefix`` with ``branch`` at the end of its last message."""
+def append_branch(prefix: Sequence[Message], branch: str) -> list[Message]:
+    """``prefix`` with ``branch`` appended to its last message."""
     if not prefix or prefix[-1].role != "user":
         raise UsageError("chat.no_user_message")
     return [*prefix[:-1], replace(prefix[-1], content=prefix[-1].content + branch)]
 
 
 def check_labels(labels: Sequence[str]) -> None:
-    """Raise ``UsageError`` unless there are two labels at least, none of them empty or there twice."""
+    """Raise ``UsageError`` unless there are at least two labels, distinct and not empty."""
     if len(labels) < 2 or len(set(labels)) < len(labels) or not all(labels):
         raise UsageError("chat.two_labels")
 
 
-def finished(reply: Reply, schema: Mapping[str, Any] | None) -> Reply:
-    """``reply`` with its value; raise ``Rejected`` unless it is whole and of the schema."""
-    reply = replace(reply, text=without_thoughts(reply.text))
+def validate_reply(reply: Reply, schema: Mapping[str, Any] | None) -> Reply:
+    """``reply`` with its value; raise ``Rejected`` unless it is complete and valid for the schema."""
+    reply = replace(reply, text=strip_thoughts(reply.text))
     if schema is None:
         return reply
     if reply.finish == "length":
         raise Rejected("chat.reply_cut", count=reply.reply_tokens)
-    return replace(reply, value=parsed(reply.text, schema))
+    return replace(reply, value=parse_json(reply.text, schema))

@@ -1,11 +1,11 @@
-"""Chat templates by name, as data: how a conversation is written for each family of models.
+"""Chat templates as data, by name: how a conversation is written for each family of models.
 
-A GGUF carries a template of its own, which is a program; it is never read. A template here is a few strings, from the
-models' published descriptions. ``render`` keeps the markup apart from what people wrote: only markup is tokenised into
-control tokens, so that a document that holds ``<|im_end|>`` cannot end a turn.
+The template inside a GGUF is a program and is never read. The templates here are a few strings from the models'
+published descriptions. ``render`` separates markup from content: only markup is tokenised into control tokens, so that
+a document that contains ``<|im_end|>`` cannot end a turn.
 
-Rules: the beginning-of-sequence token is the vocabulary's affair and not part of a template; a family without a system
-role gets the system message before the first user message; a conversation ends with the user.
+The beginning-of-sequence token belongs to the vocabulary, not to a template. A family without a system role gets the
+system message before the first user message. A conversation ends with the user.
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ from dataclasses import dataclass, replace
 from localmed.domain.errors import BadSettings, UsageError
 from localmed.domain.ports import Message
 
-Part = tuple[str, bool]  # text, and whether it is markup
+Part = tuple[str, bool]  # text, is markup
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A turn is ``before`` (markup, then the role's name and what follows it), the content, and ``after``.
+    """A turn is ``before`` (markup, role name, separator), the content, and ``after``; ``reply`` opens the model's.
 
-    ``roles`` maps our roles to the family's names; without "system" there is none. ``reply`` opens the model's turn.
-    ``end`` is the control token that ends it.
+    ``end`` is the control token that ends it. Without "system" in ``before`` there is no system role.
     """
 
     before: Mapping[str, tuple[Part, ...]]
@@ -34,13 +33,13 @@ class Template:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """The control tokens that a model of this family must know, each once."""
+        """The distinct control tokens that a model of this family must know."""
         parts = [part for side in (self.before, self.after) for turn in side.values() for part in turn]
         return tuple(dict.fromkeys(text for text, markup in (*parts, *self.reply, (self.end, True)) if markup))
 
 
 def _turns(opening: str, separator: tuple[Part, ...], closing: tuple[Part, ...], names: Mapping[str, str]) -> Template:
-    """A template whose turns differ by the role's name only."""
+    """A template whose turns differ only in the role's name."""
     before = {role: ((opening, True), (name, False), *separator) for role, name in names.items()}
     return Template(before, dict.fromkeys(names, closing), before["assistant"], closing[0][0])
 
@@ -53,7 +52,7 @@ _THOUGHT: tuple[Part, ...] = (("<think>", True), ("\n\n", False), ("</think>", T
 TEMPLATES = {
     # Qwen to 2.5, Yi, Hermes and many others
     "chatml": _CHATML,
-    # Qwen 3 begins with its thoughts, for which neither a schema nor a label has room: they are given, and empty
+    # Qwen 3 would think first, which neither a schema nor a label allows: its thoughts are given as empty
     "qwen3": replace(_CHATML, reply=(*_CHATML.reply, *_THOUGHT)),
     # Llama 3, 3.1, 3.2, 3.3
     "llama3": _turns(
@@ -83,7 +82,7 @@ TEMPLATES = {
 }
 
 
-def named(name: str) -> Template:
+def find_template(name: str) -> Template:
     """The template ``name``; raise ``BadSettings`` if there is none."""
     if name not in TEMPLATES:
         raise BadSettings("settings.no_template", name=name, templates=tuple(TEMPLATES))
@@ -91,17 +90,16 @@ def named(name: str) -> Template:
 
 
 def render(template: Template, messages: Sequence[Message]) -> list[Part]:
-    """``messages`` as parts up to where the model replies; neighbouring parts of one sort are one part."""
+    """``messages`` as parts up to the model's reply, with neighbouring content parts joined."""
     if not messages or messages[-1].role != "user":
         raise UsageError("chat.ends_with_user")
     parts: list[Part] = []
-    for message in _without_system(messages) if "system" not in template.before else messages:
+    for message in _merge_system(messages) if "system" not in template.before else messages:
         parts += [*template.before[message.role], (message.content, False), *template.after[message.role]]
-    return _joined([*parts, *template.reply])
+    return _join([*parts, *template.reply])
 
 
-def _without_system(messages: Sequence[Message]) -> list[Message]:
-    """``messages`` with the system messages put before the first user's."""
+def _merge_system(messages: Sequence[Message]) -> list[Message]:
     instructions = "\n\n".join(message.content for message in messages if message.role == "system")
     others = [message for message in messages if message.role != "system"]
     if not instructions:
@@ -111,7 +109,7 @@ def _without_system(messages: Sequence[Message]) -> list[Message]:
     return [*others[:first], merged, *others[first + 1 :]]
 
 
-def _joined(parts: Sequence[Part]) -> list[Part]:
+def _join(parts: Sequence[Part]) -> list[Part]:
     joined: list[Part] = []
     for text, markup in parts:
         if joined and not markup and not joined[-1][1]:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from localmed.answering.chat import ChatEntailment, YesNo
 from localmed.answering.check import CHECK
-from localmed.config import CHAT, DEFAULT, NONE, Settings, built_in, chosen_models, model_folder, profile_known
+from localmed.config import CHAT, DEFAULT, NONE, Settings, built_in, check_profile, chosen_models, model_folder
 from localmed.domain.errors import LocalmedError, ModelError, UsageError
 from localmed.domain.ports import CountingChat, Embedder, Entailment, NoJudge, Reranker
 from localmed.library import generations
@@ -31,7 +31,7 @@ from localmed.models import choice
 from localmed.models.checkpoint import ENGLISH
 from localmed.models.choice import FITTED
 from localmed.models.host import client
-from localmed.models.host.client import NOTHING, Hosted, unhurried
+from localmed.models.host.client import NOTHING, Hosted, at_low_priority
 from localmed.models.host.protocol import FOLDER, SOCKET
 from localmed.models.queue import owned
 from localmed.models.registry import registration, tested
@@ -161,7 +161,7 @@ class Models:
     @property
     def patient_encoder(self) -> Embedder:
         """The encoder with low priority at the model host, for long work."""
-        return unhurried(self.encoder)
+        return at_low_priority(self.encoder)
 
     @property
     def reranker(self) -> Reranker | None:
@@ -192,7 +192,7 @@ class Models:
 
     def writer(self, name: str) -> LlamaChat | None:
         """The registered chat model or planner ``name``, in a child process that the caller closes."""
-        return choice.written_by(name, self.settings.chat, self.registry)
+        return choice.open_chat(name, self.settings.chat, self.registry)
 
     @property
     def entailment(self) -> Entailment:
@@ -334,7 +334,7 @@ class Site(Models, AbstractContextManager["Site"]):
         chat: CountingChat | None = None,
     ) -> None:
         """``encoder``, ``chat`` and ``uses`` (role -> model) override the choice; ``day`` returns the date (ISO)."""
-        profile_known(settings)
+        check_profile(settings)
         super().__init__(settings, encoder, uses, chat, Made(()))
         self.day = day
         self._choosing = RLock()
@@ -472,7 +472,7 @@ class Site(Models, AbstractContextManager["Site"]):
         """
         record = self.registry.registrations
         if not built_in(role, name):
-            self.registry.fitting(role, name)
+            self.registry.check_role(role, name)
         roles = {**record.roles, role: name}
         if name == DEFAULT:
             del roles[role]
@@ -492,7 +492,7 @@ class Site(Models, AbstractContextManager["Site"]):
         from localmed.models.host import server
 
         def made() -> Host:
-            return server.made(self.settings, self.serving, self.registry, Nearest(self.data))
+            return server.make_host(self.settings, self.serving, self.registry, Nearest(self.data))
 
         server.serve(self.data, made, ready, stop)
 

@@ -243,7 +243,7 @@ def other_encoder(site: Site) -> Iterator[Check]:
 
 def settings_gone(site: Site) -> Iterator[Check]:
     """Settings of earlier versions that have no effect any more."""
-    if names := config.gone(site.settings):
+    if names := config.obsolete_names(site.settings):
         yield warning("settings", "doctor.settings_gone", names=names, file=str(config.file_of(site.settings.data)))
 
 

@@ -45,7 +45,7 @@ def test_a_plan_that_asks_nothing_is_refused(value: Any) -> None:
 )
 def test_what_the_schema_does_not_allow(value: Any) -> None:
     with pytest.raises(ModelError):
-        structured.parsed(json.dumps(value), plan_schema(("guideline", "book")))
+        structured.parse_json(json.dumps(value), plan_schema(("guideline", "book")))
 
 
 def test_a_plan_whose_lists_are_full_is_not_cut_off() -> None:
@@ -66,4 +66,4 @@ SOME = st.lists(WORDS, max_size=QUERIES, unique=True).map(tuple)
     ).filter(lambda plan: not plan.empty)
 )
 def test_what_is_written_is_of_the_schema_and_read_back(plan: SourcePlan) -> None:
-    assert read_plan(structured.parsed(written(plan, EVERY), plan_schema(EVERY))) == plan
+    assert read_plan(structured.parse_json(written(plan, EVERY), plan_schema(EVERY))) == plan

@@ -167,7 +167,7 @@ def shown(session: Session, image: Path | None, signs_in: bool = True) -> dict[s
 
 def _weights(session: Session) -> list[str]:
     """The digests of the model's files as they would be loaded."""
-    opened_model = session.site.registry.opened("tiny")
+    opened_model = session.site.registry.open("tiny")
     return [hashlib.sha256(path.read_bytes()).hexdigest() for path in opened_model.paths]
 
 
@@ -286,7 +286,7 @@ def _restamped(folder: Path, path: Path) -> None:
     there = registration.read(folder)
     model = there.models["tiny"]
     stored = tuple(replace(file, stamp=registration.Stamp.of(folder / "tiny" / file.name)) for file in model.files)
-    registration.write(folder, there.having(replace(model, files=stored)))
+    registration.write(folder, there.with_model(replace(model, files=stored)))
 
 
 def _log(data: Path) -> dict[Path, bytes]:

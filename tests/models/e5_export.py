@@ -30,7 +30,7 @@ def export(folder: Path) -> None:
     from sentence_transformers.models import Normalize, Pooling, Transformer
     from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
-    packed = e5.packed()
+    packed = e5.open_weights()
     config = BertConfig(
         vocab_size=e5.VOCABULARY, hidden_size=e5.DIMENSIONS, num_hidden_layers=e5.LAYERS, num_attention_heads=e5.HEADS,
         intermediate_size=e5.WIDE, max_position_embeddings=e5.MAX_TOKENS, layer_norm_eps=e5.EPSILON,
@@ -38,7 +38,7 @@ def export(folder: Path) -> None:
     model = BertModel(config, add_pooling_layer=False)
     weights = {name: torch.from_numpy(values.copy()) for name, values in named(packed)}
     words = packed.blocks("emb.word", e5.VOCABULARY, e5.DIMENSIONS)
-    model.load_state_dict(weights | {"embeddings.word_embeddings.weight": torch.from_numpy(e5.unpacked(words))})
+    model.load_state_dict(weights | {"embeddings.word_embeddings.weight": torch.from_numpy(e5.unpack(words))})
     tokenizer = packed.tokenizer()
     tokenizer.post_processor = TemplateProcessing(
         single="<s> $A </s>", special_tokens=[("<s>", packed.first), ("</s>", packed.last)]
@@ -59,7 +59,7 @@ def named(packed: e5.Packed) -> Iterator[tuple[str, Any]]:
     for layer, (short, (name, rows, columns)) in product(range(e5.LAYERS), LAYER.items()):
         source, target = f"l{layer}.{short}", f"encoder.layer.{layer}.{name}"
         if columns:
-            yield f"{target}.weight", e5.unpacked(packed.blocks(f"{source}.w", rows, columns))
+            yield f"{target}.weight", e5.unpack(packed.blocks(f"{source}.w", rows, columns))
         else:
             yield f"{target}.weight", packed.plain(f"{source}.w", (rows,))
         yield f"{target}.bias", packed.plain(f"{source}.b", (rows,))

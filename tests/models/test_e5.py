@@ -16,7 +16,7 @@ import pytest
 
 from localmed.domain.errors import ModelError
 from localmed.models import e5
-from localmed.models.e5 import DIMENSIONS, E5, MAX_TOKENS, PACKAGE, PREFIXES, Uncentred, centred, uncentred
+from localmed.models.e5 import DIMENSIONS, E5, MAX_TOKENS, PACKAGE, PREFIXES, Uncentred, centre, restore
 from tests.models.e5_export import export
 from tests.words import pattern
 
@@ -71,7 +71,7 @@ def test_cosines_mean_what_they_mean_with_the_other_encoders(encoder: E5) -> Non
     assert Uncentred(encoder).identity.version == metadata.version(PACKAGE) != encoder.identity.version
     vectors = np.random.default_rng(1).normal(size=(50, DIMENSIONS)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    assert np.allclose(uncentred(centred(vectors)), vectors, atol=1e-5), "what was taken away can be put back"
+    assert np.allclose(restore(centre(vectors)), vectors, atol=1e-5), "what was taken away can be put back"
 
 
 def test_unit_vectors_in_order(encoder: E5) -> None:
@@ -91,7 +91,7 @@ def test_as_torch_computes(encoder: E5, tmp_path: Path) -> None:
         from sentence_transformers import SentenceTransformer
 
         peer = SentenceTransformer(str(tmp_path), device="cpu")
-        texts = [e5.packed().normalised(PREFIXES["passage"] + text) for text in TEXTS]  # its tokenizer does not
+        texts = [e5.open_weights().normalise(PREFIXES["passage"] + text) for text in TEXTS]  # its tokenizer does not
         expected = np.asarray(peer.encode(texts, normalize_embeddings=True), np.float32)
     assert min(cosines(Uncentred(encoder).encode(TEXTS, "passage"), expected)) > 0.99999
 

@@ -15,7 +15,6 @@ from tests.models.tiny import POSITIONS, WIDTH, lying, make_bge_m3
 LONG = "sepsis dose of the " * 200
 TEXTS = ["the maximum dose of paracetamol", "sepsis", "普通病房的探视时间为每天", "dose dose dose 探视", "¥€", "", LONG]
 MARKS = range(4)
-SOME = 70  # texts, of several batches where a batch has room for few
 
 pytestmark = pytest.mark.slow  # FlagEmbedding takes ten seconds to import
 
@@ -53,17 +52,6 @@ def test_dense_and_sparse_as_flag_embedding(encoder: BgeM3, expected: Any) -> No
     assert weights[TEXTS.index("")] == {}
     vectors, weights = encoder.encode_both([], "passage")
     assert (vectors.shape, weights) == ((0, WIDTH), [])
-
-
-def test_weights_and_vectors_in_order_whatever_the_batch(encoder: BgeM3, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("localmed.models.network.CPU_BYTES", 4 * encoder.network.cost.bytes(40))
-    texts = [f"dose {number} " + "of the sepsis " * (number % 9) for number in range(SOME)]
-    vectors, weights = encoder.encode_both(texts, "passage")
-    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(len(texts)), abs=1e-5)
-    for number in (0, SOME // 2, SOME - 1):
-        alone, own = encoder.encode_both([texts[number]], "query")
-        assert vectors[number] == pytest.approx(alone[0], abs=1e-5)
-        assert weights[number] == pytest.approx(own[0], abs=1e-5)
 
 
 def test_multi_vectors_score_as_flag_embedding(encoder: BgeM3, expected: Any) -> None:

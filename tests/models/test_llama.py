@@ -128,8 +128,8 @@ def test_what_cannot_be_loaded(path: Path, tmp_path: Path) -> None:
 def test_a_registered_file_that_changes_is_not_loaded_again(path: Path, tmp_path: Path) -> None:
     registry = Registry(tmp_path / "models", tmp_path)
     name = registry.add(path, "librarian", role="chat", template="chatml").name
-    stored = registry.opened(name).gguf
-    with closing(chat(stored, admit=lambda: registry.opened(name))) as model:
+    stored = registry.open(name).gguf
+    with closing(chat(stored, admit=lambda: registry.open(name))) as model:
         assert model.count(["the dose"]) == [2]
         stored.write_bytes(stored.read_bytes()[:-1] + b"x")
         os.kill(model.owner.pid or 0, signal.SIGKILL)  # as after a crash or an idle time
@@ -151,7 +151,7 @@ CALLS: dict[str, Callable[[LlamaChat], object]] = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_killed_child_is_a_clear_error_and_the_next_request_works(path: Path, name: str) -> None:
-    structured.parsed('{"label": "yes"}', SCHEMA)  # loads its library, which would take until after the kill
+    structured.parse_json('{"label": "yes"}', SCHEMA)  # loads its library, which would take until after the kill
     with closing(chat(path)) as model:
         for number, code in ((signal.SIGKILL, "chat.killed"), (signal.SIGILL, "chat.other_processor")):
             model.count(["load it"])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from localmed.domain.errors import ModelError
 from localmed.models import network
-from localmed.models.network import CPU_BYTES, MOST_TEXTS, Cost, Network, cut
+from localmed.models.network import CPU_BYTES, MOST_TEXTS, Cost, Network, make_batches
 
 LARGE = Cost(hidden=1024, wide=4096, heads=16, number=2)  # BGE-M3 in half precision
 SMALL = Cost(hidden=8, wide=16, heads=2, number=4)
@@ -31,7 +31,7 @@ def made(cost: Cost = SMALL) -> Network:
 
 @given(st.lists(st.integers(0, 300), max_size=60), st.integers(1, 10**7))
 def test_every_text_once_within_the_room(lengths: list[int], room: int) -> None:
-    batches = list(cut(lengths, SMALL, room))
+    batches = list(make_batches(lengths, SMALL, room))
     assert sorted(place for batch in batches for place in batch) == list(range(len(lengths)))
     for batch in batches:
         longest = max(lengths[place] for place in batch)
@@ -42,16 +42,16 @@ def test_every_text_once_within_the_room(lengths: list[int], room: int) -> None:
 
 
 def test_long_texts_go_in_small_batches_and_short_ones_in_large() -> None:
-    long, short = (len(next(cut([tokens] * 500, LARGE, CPU_BYTES))) for tokens in (1024, 32))
+    long, short = (len(next(make_batches([tokens] * 500, LARGE, CPU_BYTES))) for tokens in (1024, 32))
     assert 4 <= long <= 16
     assert short == MOST_TEXTS
 
 
 def test_the_room_is_bounded_and_leaves_the_rest_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert 0 < network.room(torch) <= CPU_BYTES
+    assert 0 < network.free_bytes(torch) <= CPU_BYTES
     memory = type("Memory", (), {"available": 1000})
     monkeypatch.setattr("localmed.models.network.psutil.virtual_memory", lambda: memory)
-    assert network.room(torch) == 500
+    assert network.free_bytes(torch) == 500
 
 
 def test_inputs_are_padded_at_the_end_with_what_the_tokenizer_says() -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from localmed.domain.errors import Cancelled
 from localmed.models.e5 import BLOCK as Q4_0
-from localmed.models.e5 import unpacked
-from localmed.models.onnx_bert import BATCH, BATCH_TOKENS, Network, alike, graph, neighbours
+from localmed.models.e5 import unpack
+from localmed.models.onnx_bert import BATCH, BATCH_TOKENS, Network, build_graph, make_batches, reorder_nibbles
 from localmed.process.hooks import Cancel, Hooks, following
 
 LAYERS, HEADS, WIDTH, WIDE, EPSILON = 2, 4, 64, 128, 1e-12
@@ -42,7 +42,7 @@ def weights() -> RandomWeights:
 
 @pytest.fixture(scope="module")
 def network(weights: RandomWeights) -> Network:
-    return Network(graph(weights, LAYERS, HEADS, WIDTH, WIDE, EPSILON))
+    return Network(build_graph(weights, LAYERS, HEADS, WIDTH, WIDE, EPSILON))
 
 
 def mean(weights: RandomWeights, tokens: Any) -> Any:
@@ -53,7 +53,7 @@ def mean(weights: RandomWeights, tokens: Any) -> Any:
         return values * weights.plain(f"{name}.w", (WIDTH,)) + weights.plain(f"{name}.b", (WIDTH,))
 
     def linear(values: Any, name: str, rows: int, columns: int) -> Any:
-        matrix = unpacked(weights.blocks(f"{name}.w", rows, columns))
+        matrix = unpack(weights.blocks(f"{name}.w", rows, columns))
         return values @ matrix.T + weights.plain(f"{name}.b", (rows,))
 
     def heads(values: Any, name: str) -> Any:  # (T, D) -> (H, T, D/H)
@@ -88,20 +88,20 @@ def test_as_the_same_layers_in_numpy(network: Network, weights: RandomWeights) -
 
 
 def test_weights_are_packed_as_onnxruntime_reads_them() -> None:
-    packed = neighbours(np.arange(16, dtype=np.uint8) | np.arange(16, dtype=np.uint8)[::-1] << 4)
+    packed = reorder_nibbles(np.arange(16, dtype=np.uint8) | np.arange(16, dtype=np.uint8)[::-1] << 4)
     single = np.stack((packed & 15, packed >> 4), axis=-1).ravel()
     assert single.tolist() == [*range(16), *range(15, -1, -1)]
 
 
 def test_short_texts_do_not_wait_for_a_long_one() -> None:
-    batches = list(alike([9, 512, 10, *[60] * BATCH, 31]))
+    batches = list(make_batches([9, 512, 10, *[60] * BATCH, 31]))
     assert batches[0] == [1]
     assert [len(batch) for batch in batches] == [1, BATCH, 1, 2]
     assert sorted(place for batch in batches for place in batch) == list(range(BATCH + 4))
-    assert list(alike([])) == []
+    assert list(make_batches([])) == []
     lengths = [512] * 20
-    assert all(len(batch) * 512 <= BATCH_TOKENS for batch in alike(lengths))
-    assert sum(map(len, alike(lengths))) == 20
+    assert all(len(batch) * 512 <= BATCH_TOKENS for batch in make_batches(lengths))
+    assert sum(map(len, make_batches(lengths))) == 20
 
 
 def test_a_cancellation_is_seen_between_batches(network: Network) -> None:

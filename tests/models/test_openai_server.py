@@ -14,7 +14,7 @@ import pytest
 from localmed.config import ChatSettings
 from localmed.domain.errors import BadSettings, Cancelled, ModelError, Rejected
 from localmed.domain.ports import Request, Watch
-from localmed.models.openai_server import BYTES_A_TOKEN, OpenAIServer, told_apart
+from localmed.models.openai_server import BYTES_A_TOKEN, OpenAIServer, have_distinct_initials
 from localmed.models.registry.tested import Features
 from tests.models.chat_contract import ASK, LABELS, SCHEMA, SECRET, ChatContract
 from tests.models.chat_server import Handle, Handler, dripping, pieces, serving, silent, well, with_text
@@ -117,8 +117,8 @@ def test_labels_are_measured_by_the_first_token_or_named(
 
 
 def test_a_label_that_is_not_offered_is_an_error() -> None:
-    assert told_apart(RELEVANCE)
-    assert not told_apart(["supports", "Silent"])
+    assert have_distinct_initials(RELEVANCE)
+    assert not have_distinct_initials(["supports", "Silent"])
     with on(with_text(f'"{SECRET}"')) as (model, _), pytest.raises(Rejected, match="labels") as caught:
         model.choose(ASK, ["?"], LABELS)
     assert SECRET not in str(caught.value)

@@ -96,11 +96,11 @@ def test_who_was_left_out_is_asked_how_it_is(monkeypatch: pytest.MonkeyPatch) ->
 
 def _hold(model: OpenAIServer, count: int) -> None:
     """Ask while the other replica has ``count`` requests running, so that the one left out is the less busy."""
-    model._replicas._replicas[1].running += count
+    model._replicas.replicas[1].running += count
     try:
         reply_text(model)
     finally:
-        model._replicas._replicas[1].running -= count
+        model._replicas.replicas[1].running -= count
 
 
 # --- places --------------------------------------------------------------------------------------------------------
@@ -112,13 +112,13 @@ def pool(well: bool = True) -> Replicas:
 
 def test_the_least_busy_takes_it_and_no_more_than_its_places() -> None:
     both = pool()
-    with both.taken(1, UNWATCHED) as one, both.taken(1, UNWATCHED) as two:
+    with both.reserve(1, UNWATCHED) as one, both.reserve(1, UNWATCHED) as two:
         assert {one.address, two.address} == {ONE, TWO}
-        with pytest.raises(ModelError, match="slots"), both.taken(0.1, UNWATCHED):
+        with pytest.raises(ModelError, match="slots"), both.reserve(0.1, UNWATCHED):
             pass
-        with pytest.raises(Cancelled), both.taken(SECONDS, Watch(cancelled=lambda: True)):
+        with pytest.raises(Cancelled), both.reserve(SECONDS, Watch(cancelled=lambda: True)):
             pass
-    with both.taken(1, UNWATCHED) as again:
+    with both.reserve(1, UNWATCHED) as again:
         assert again.running == 1
 
 
@@ -126,11 +126,11 @@ def test_who_waits_gets_the_next_place() -> None:
     both, addresses = pool(), list[Address]()
 
     def wait() -> None:
-        with both.taken(SECONDS, UNWATCHED) as replica:
+        with both.reserve(SECONDS, UNWATCHED) as replica:
             addresses.append(replica.address)
 
-    with both.taken(1, UNWATCHED):
-        with both.taken(1, UNWATCHED) as second:
+    with both.reserve(1, UNWATCHED):
+        with both.reserve(1, UNWATCHED) as second:
             waiting = threading.Thread(target=wait, daemon=True)
             waiting.start()
         waiting.join(SECONDS)
@@ -139,13 +139,13 @@ def test_who_waits_gets_the_next_place() -> None:
 
 def test_if_all_are_left_out_the_one_that_was_first_is_tried() -> None:
     both = pool(well=False)
-    with suppress(Faltered), both.taken(1, UNWATCHED) as one:
-        with suppress(Faltered), both.taken(1, UNWATCHED) as two:
+    with suppress(Faltered), both.reserve(1, UNWATCHED) as one:
+        with suppress(Faltered), both.reserve(1, UNWATCHED) as two:
             raise Faltered("chat.server_late")
         time.sleep(0.001)  # the clock must move
         raise Faltered("chat.server_late")
-    with both.taken(1, UNWATCHED) as replica:
+    with both.reserve(1, UNWATCHED) as replica:
         assert replica is two
-    with both.taken(1, UNWATCHED) as replica:
+    with both.reserve(1, UNWATCHED) as replica:
         assert replica is two, "it is well again"
     assert one is not two

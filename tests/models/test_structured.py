@@ -19,10 +19,10 @@ UNFIT = ["yes", "{}", '{"label": NaN}', "[" * 100_000, "<think>endless", "```\n{
 @pytest.mark.slow
 def test_what_stands_around_an_object_is_taken_off_and_what_is_none_is_not_mended() -> None:
     for text in FITS:
-        assert structured.finished(Reply(text, 1, 1, "stop"), SCHEMA).value == {"label": "yes"}
+        assert structured.validate_reply(Reply(text, 1, 1, "stop"), SCHEMA).value == {"label": "yes"}
     for text in UNFIT:
         with pytest.raises(Rejected) as caught:
-            structured.finished(Reply(text, 1, 1, "stop"), SCHEMA)
+            structured.validate_reply(Reply(text, 1, 1, "stop"), SCHEMA)
         assert "perhaps" not in str(caught.value)
         assert "NaN" not in str(caught.value)
 
@@ -32,4 +32,4 @@ def test_labels_that_are_none_and_a_branch_of_nobody() -> None:
         with pytest.raises(UsageError, match="two different labels"):
             structured.check_labels(labels)
     with pytest.raises(UsageError, match="user's message"):
-        structured.continued((Message("user", "Which dose?"), Message("assistant", "40")), "?")
+        structured.append_branch((Message("user", "Which dose?"), Message("assistant", "40")), "?")

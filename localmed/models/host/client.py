@@ -1,11 +1,10 @@
-"""A command's side of the model host: finds one that runs, and uses its models in place of models of its own.
+"""The command's side of the model host: finds a running host and uses its models instead of loading its own.
 
-``connect`` says what the host serves of what a command needs; ``Remote`` is a model there, as the port of its role. It
-gives what the host's model gave, bit for bit. Waiting is bounded: a host that gives no sign of life is given up, and so
-is an answer that does not come in time. What the host reports comes back as the error that it was.
+``connect`` returns what the host serves; ``Remote`` is a model there, behind the port of its role, with bit-identical
+results. Every wait is bounded: a host that shows no sign of life, or does not answer in time, is given up. Errors of
+the host are raised again as they were.
 
-Long lists of texts are asked for in pieces, so that others have their turn between two of them; an import's pieces are
-short and wait for everybody else.
+Long lists are sent in pieces so that other requests run in between; an import's pieces are short and have low priority.
 """
 
 from __future__ import annotations
@@ -41,16 +40,16 @@ from localmed.models.host.protocol import (
     facts,
     methods,
     read,
-    unexpected,
+    unexpected_answer,
 )
 from localmed.process import hooks
 
-CONNECT = 1.0  # seconds for the kernel to connect two processes of one machine
-ASKED_AGAIN = 30.0  # seconds after which a host that did not answer is asked again, for as long as it does not
-LOOK = 0.05  # seconds between two looks at a cancellation
-PIECE = 256  # texts in one request of a question; it has fewer, as a rule, so that its vectors are from one batch
-LOW_PIECE = 32  # of an import: half a second of two cores, the longest that it keeps a question waiting
-# What a result has one item for each of; the first three are asked for in pieces.
+CONNECT = 1.0  # seconds to connect two processes of one machine
+ASKED_AGAIN = 30.0  # seconds between attempts to reach a host that did not answer
+LOOK = 0.05  # seconds between checks for cancellation
+PIECE = 256  # texts of a request; a question has fewer as a rule, so that its vectors are from one batch
+LOW_PIECE = 32  # texts of an import's request: half a second of two cores, the longest delay of a question
+# By method, the parameter with one result an item; ``IN_PIECES`` are sent in several requests.
 LISTS = {"encode": "texts", "encode_both": "texts", "judge": "pairs", "score": "passages", "choose": "branches",
          "count": "texts"}  # fmt: skip
 IN_PIECES = ("encode", "encode_both", "judge")
@@ -58,9 +57,9 @@ IN_PIECES = ("encode", "encode_both", "judge")
 
 @dataclass(frozen=True, slots=True)
 class Hosted:
-    """What a host serves of what a command needs; None where the command loads its own or has none.
+    """The models that a host serves to a command; None if the command loads its own or has none.
 
-    ``others`` are the roles for which the host owns another model than the command's settings choose.
+    ``others`` are roles for which the host owns another model than the command's settings choose.
     """
 
     encoder: Embedder | None = None
@@ -74,7 +73,7 @@ class Hosted:
 
     @property
     def lost(self) -> bool:
-        """Whether the host has ended or owns other models by now; of one that was missed, whether it answers now."""
+        """Whether the host has ended or changed its models, or a host that did not answer (``Missed``) now does."""
         return self.client is not None and self.client.lost
 
 
@@ -84,9 +83,9 @@ NOTHING = Hosted()
 def connect(data: Path, settings: HostSettings, choices: Mapping[str, str], user: str = "") -> Hosted:
     """What the host of the folder ``data`` serves of ``choices`` (``choice.choices``).
 
-    ``NOTHING`` where none runs or none is to be used, and no model of one that does not answer in time or is of
-    another version: that one is asked again (``Missed``). Among those who ask, ``user`` (else this process) takes
-    turns with the others.
+    ``NOTHING`` if none runs or none may be used. A host that does not answer in time or has another version serves
+    nothing and is asked again later (``Missed``). The host shares its turns among the names ``user`` (default: this
+    process).
     """
     client = Client(data / FOLDER, settings, user or str(os.getpid()))
     if not settings.use:
@@ -97,16 +96,18 @@ def connect(data: Path, settings: HostSettings, choices: Mapping[str, str], user
         return Hosted(client=Missed(client)) if listens(data) else NOTHING
     others = tuple(sorted(role for role, chosen in choices.items() if welcome.choices.get(role) != chosen))
     try:
-        models: Any = {role: Remote(client, role, said) for role, said in welcome.models.items() if role not in others}
+        models: Any = {
+            role: Remote(client, role, properties) for role, properties in welcome.models.items() if role not in others
+        }
         return Hosted(**models, others=others, client=client)
     except MALFORMED:
-        raise unexpected() from None
+        raise unexpected_answer() from None
 
 
 def status(data: Path, settings: HostSettings, choices_here: Mapping[str, str]) -> Status | None:
-    """How the host of ``data`` is, None if none runs; ``others`` are the roles where a command wants other models.
+    """The status of the host of ``data``, None if none runs; raise ``ModelError`` if it does not answer properly.
 
-    Raise ``ModelError`` if one runs and does not answer as it should.
+    ``others`` are the roles for which a command wants other models.
     """
     if not listens(data):
         return None
@@ -117,7 +118,7 @@ def status(data: Path, settings: HostSettings, choices_here: Mapping[str, str]) 
 
 
 def listens(data: Path) -> bool:
-    """Whether there is a host for the data folder, well or not; one that was killed leaves a socket without one."""
+    """Whether a host is listening, healthy or not; a killed host leaves a socket on which nobody listens."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(CONNECT)
         try:
@@ -125,58 +126,58 @@ def listens(data: Path) -> bool:
                 connection.connect(path)
         except (FileNotFoundError, ConnectionRefusedError):
             return False
-        except OSError:  # it takes no connections
+        except OSError:  # it accepts no connections
             return True
     return True
 
 
-def unhurried(encoder: Embedder) -> Embedder:
-    """``encoder`` for long work: at a host it waits for everybody else."""
-    return cast(Embedder, encoder.unhurried()) if isinstance(encoder, Remote) else encoder
+def at_low_priority(encoder: Embedder) -> Embedder:
+    """``encoder`` at low priority, if it is a host's."""
+    return cast(Embedder, encoder.at_low_priority()) if isinstance(encoder, Remote) else encoder
 
 
 class Remote:
-    """A model at a host: has the methods of its role's port, and says of itself what the host's model says."""
+    """A model at a host, with the methods and properties of its role's port."""
 
-    def __init__(self, client: Client, role: str, said: Mapping[str, Any], low: bool = False) -> None:
-        self._client, self._role, self._said, self._low = client, role, said, low
+    def __init__(self, client: Client, role: str, properties: Mapping[str, Any], low: bool = False) -> None:
+        self._client, self._role, self._properties, self._low = client, role, properties, low
         for name, kind in facts(role).items():
-            setattr(self, name, read(said[name], kind))
+            setattr(self, name, read(properties[name], kind))
 
-    def unhurried(self) -> Remote:
-        """The same at low priority."""
-        return Remote(self._client, self._role, self._said, low=True)
+    def at_low_priority(self) -> Remote:
+        """The same model at low priority."""
+        return Remote(self._client, self._role, self._properties, low=True)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name not in methods(self._role):
             raise AttributeError(name)
-        return partial(self._called, name)
+        return partial(self._call, name)
 
-    def _called(self, name: str, *given: Any, **named: Any) -> Any:
+    def _call(self, name: str, *given: Any, **named: Any) -> Any:
         call = methods(self._role)[name]
         bound = call.signature.bind(self, *given, **named)
         bound.apply_defaults()
         arguments = {key: value for key, value in bound.arguments.items() if key in call.types}
         watch = arguments.pop("watch", UNWATCHED)
-        seconds = 0 if self._role == "chat" else self._client.answer_seconds  # a chat model's own bounds hold
-        listed = LISTS.get(name, "")
+        seconds = 0 if self._role == "chat" else self._client.answer_seconds  # a chat model has its own bounds
+        parameter = LISTS.get(name, "")
 
-        def asked(part: dict[str, Any]) -> Any:
+        def ask(part: dict[str, Any]) -> Any:
             return self._client.ask(self._role, name, arguments | part, call.result, watch, seconds, self._low)
 
-        if not listed:
-            return asked({})
-        items, results = arguments[listed], []
-        pieces = list(_pieces(items, (LOW_PIECE if self._low else PIECE) if name in IN_PIECES else len(items) + 1))
+        if not parameter:
+            return ask({})
+        items, results = arguments[parameter], []
+        pieces = list(_split(items, (LOW_PIECE if self._low else PIECE) if name in IN_PIECES else len(items) + 1))
         for places in pieces:
-            results.append(asked({listed: [items[place] for place in places]}))
-            if not _has(results[-1], len(places)):
-                raise unexpected()
-        return results[0] if len(results) == 1 else _joined(results, np.argsort(np.concatenate(pieces)))
+            results.append(ask({parameter: [items[place] for place in places]}))
+            if not _has_length(results[-1], len(places)):
+                raise unexpected_answer()
+        return results[0] if len(results) == 1 else _merge(results, np.argsort(np.concatenate(pieces)))
 
 
-def _pieces(items: Sequence[Any], most: int) -> Iterator[list[int]]:
-    """The places of ``items``: in their order if they are one piece, else the longest texts first, as models batch."""
+def _split(items: Sequence[Any], most: int) -> Iterator[list[int]]:
+    """The indexes of ``items`` in pieces; several pieces of texts are sorted longest first, as models batch."""
     places = list(range(len(items)))
     if len(places) > most and isinstance(items[0], str):
         places.sort(key=lambda place: -len(items[place]))
@@ -184,15 +185,15 @@ def _pieces(items: Sequence[Any], most: int) -> Iterator[list[int]]:
         yield places[start : start + most]
 
 
-def _has(result: Any, count: int) -> bool:
-    """Whether ``result``, or each part of it, has ``count`` items."""
-    return all(_has(part, count) for part in result) if isinstance(result, tuple) else len(result) == count
+def _has_length(result: Any, count: int) -> bool:
+    """Whether ``result``, or each part of a tuple, has ``count`` items."""
+    return all(_has_length(part, count) for part in result) if isinstance(result, tuple) else len(result) == count
 
 
-def _joined(results: Sequence[Any], order: Any) -> Any:
-    """The results of pieces as one, its items in ``order``."""
+def _merge(results: Sequence[Any], order: Any) -> Any:
+    """The results of several pieces as one, in ``order``."""
     if isinstance(results[0], tuple):
-        return tuple(_joined(parts, order) for parts in zip(*results, strict=True))
+        return tuple(_merge(parts, order) for parts in zip(*results, strict=True))
     if isinstance(results[0], np.ndarray):
         return np.concatenate(results)[order]
     together = [item for result in results for item in result]
@@ -200,19 +201,19 @@ def _joined(results: Sequence[Any], order: Any) -> Any:
 
 
 class Client:
-    """Asks one host. Several threads may, each request over a connection of its own."""
+    """Sends requests to one host, each over its own connection; thread-safe."""
 
     def __init__(self, folder: Path, settings: HostSettings, user: str) -> None:
-        """Nothing is opened before ``greet`` or ``ask``."""
         self._folder, self._settings, self._user = folder, settings, user
         self._choices: Mapping[str, str] = {}
         self.answer_seconds = settings.answer_seconds
-        self.lost = False  # whether the host has ended, or came back with other models
+        self.lost = False  # the host has ended, or came back with other models
 
     def greet(self) -> Welcome:
-        """Who the host is; raise ``ModelError`` if none answers, or one of another version."""
+        """Ask the host who it is; raise ``ModelError`` if none answers or its version differs."""
         seconds = self._settings.connect_seconds
-        welcome: Welcome = self._asked(self._request("", "welcome", {}), Welcome, UNWATCHED, seconds, "host.not_within")
+        request = Call(__version__, self._user, "", "welcome", {}, self._choices)
+        welcome: Welcome = self._exchange(request, Welcome, UNWATCHED, seconds, "host.not_within")
         if welcome.version != __version__:
             raise ModelError("host.version")
         self._choices = welcome.choices
@@ -228,35 +229,28 @@ class Client:
         seconds: float = 0,
         low: bool = False,
     ) -> Any:
-        """The host's answer, of the type ``kind``, within ``seconds`` (0: as long as it gives signs of life).
-
-        Raise as its model does.
-        """
+        """The host's answer as ``kind`` within ``seconds`` (0: while it shows signs of life); raises like the model."""
         active = hooks.active()
         if watch is UNWATCHED and active is not hooks.SILENT:
             watch = Watch(cancelled=active.cancel.cancelled)
-        request = self._request(role, method, arguments, low, watch.token is not UNWATCHED.token)
-        return self._asked(request, kind, watch, seconds, "host.late")
+        heard = watch.token is not UNWATCHED.token
+        request = Call(__version__, self._user, role, method, arguments, self._choices, low, heard)
+        return self._exchange(request, kind, watch, seconds, "host.late")
 
-    def _request(
-        self, role: str, method: str, arguments: Mapping[str, Any], low: bool = False, heard: bool = False
-    ) -> Call:
-        return Call(__version__, self._user, role, method, arguments, self._choices, low, heard)
-
-    def _asked(self, request: Call, kind: Any, watch: Watch, seconds: float, late: str) -> Any:
-        with closing(self._dialled()) as wire:
+    def _exchange(self, request: Call, kind: Any, watch: Watch, seconds: float, late: str) -> Any:
+        with closing(self._dial()) as wire:
             try:
-                with suppress(Broken):  # a host that refuses has said why before it heard of us
+                with suppress(Broken):  # a host that refuses answers before it has read the request
                     wire.send(request)
-                answer = self._followed(wire, watch, seconds, late)
+                answer = self._await_answer(wire, watch, seconds, late)
             except Broken:
                 raise ModelError("host.ended") from None
         try:
             return read(answer, kind)
         except MALFORMED:
-            raise unexpected() from None
+            raise unexpected_answer() from None
 
-    def _dialled(self) -> Wire:
+    def _dial(self) -> Wire:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         wire = Wire(connection, self._settings.message_bytes, self._settings.message_seconds)
         try:
@@ -271,8 +265,7 @@ class Client:
             raise ModelError("host.foreign")
         return wire
 
-    def _followed(self, wire: Wire, watch: Watch, seconds: float, late: str) -> Any:
-        """The answer to a request, its tokens passed on as they come."""
+    def _await_answer(self, wire: Wire, watch: Watch, seconds: float, late: str) -> Any:
         silent = self._settings.silent_seconds
         began = last_sign = time.monotonic()
         while True:
@@ -287,7 +280,11 @@ class Client:
             if message is None:
                 continue
             last_sign = now
-            kind, value = _heard(message)
+            try:
+                kind, *values = message
+                value = _KNOWN[kind](*values)
+            except MALFORMED:
+                raise unexpected_answer() from None
             if kind == "token":
                 watch.token(value)
             elif kind == "progress":
@@ -302,27 +299,27 @@ class Client:
 
 
 class Missed:
-    """A host that runs and did not answer, such as a busy one: asked again now and then, while no question waits."""
+    """A host that did not answer, for example because it is busy: asked again at intervals, in a thread of its own."""
 
     def __init__(self, client: Client) -> None:
-        self._client, self._asked, self._answers = client, time.monotonic(), False
+        self._client, self._last_asked, self._answers = client, time.monotonic(), False
 
     @property
     def lost(self) -> bool:
-        """Whether it answers by now, so that what was made in place of its models is made anew."""
-        if not self._answers and time.monotonic() - self._asked > ASKED_AGAIN:
-            self._asked = time.monotonic()
+        """Whether it answers now, so that models loaded in its place can be released."""
+        if not self._answers and time.monotonic() - self._last_asked > ASKED_AGAIN:
+            self._last_asked = time.monotonic()
             threading.Thread(target=self._greet, name="model host", daemon=True).start()
         return self._answers
 
     def _greet(self) -> None:
-        with suppress(LocalmedError, OSError):  # a thread that ends says nothing to anybody
+        with suppress(LocalmedError, OSError):  # errors of this thread concern nobody
             self._client.greet()
             self._answers = True
 
 
 def _connect(connection: socket.socket, path: str, seconds: float) -> None:
-    """Connect within ``seconds``; raise ``OSError``. The kernel refuses at once what a full backlog would hold."""
+    """Connect within ``seconds``; a full backlog is refused at once, so try again."""
     deadline = time.monotonic() + seconds
     connection.settimeout(seconds)
     while True:
@@ -342,12 +339,3 @@ _KNOWN: Mapping[str, Callable[..., Any]] = {
     "error": lambda error: errors.from_json(error, ModelError, LocalmedError),
     "other": lambda: None,
 }
-
-
-def _heard(message: Any) -> tuple[str, Any]:
-    """The kind of what a host sends, and what it says."""
-    try:
-        kind, *values = message
-        return kind, _KNOWN[kind](*values)
-    except MALFORMED:
-        raise unexpected() from None

@@ -1,12 +1,11 @@
-"""Messages between a command and the model host: lines of JSON on a stream socket, bounded in size and time.
+"""The protocol between commands and the model host: lines of JSON on a stream socket, bounded in size and time.
 
-A connection is one request: the client says what it asks (``Call``), the host answers with ``["token", text]``,
-``["progress", done, total]`` and ``["beat"]`` while it works, and at last with ``["done", value]``, ``["error", {}]``
-or ``["other"]`` (it has other models, or is of another version). A client that closes the connection has cancelled.
+Each connection carries one request. The client sends a ``Call``; the host sends ``["token", text]``, ``["progress",
+done, total]`` and ``["beat"]`` while it works, then ``["done", value]``, ``["error", {}]`` or ``["other"]`` (its models
+or version differ). Closing the connection cancels the request.
 
-What can be asked are the methods of ``PORTS``. Arguments and results are written as JSON (vectors as float32, little
-endian, in base64) and read by the types that the port declares: what does not fit is refused. Nothing in a message is
-ever executed.
+The methods of ``PORTS`` can be called. Arguments and results are JSON (vectors: little-endian float32 in base64) and
+are validated against the port's type annotations. Nothing in a message is executed.
 """
 
 from __future__ import annotations
@@ -42,14 +41,14 @@ if TYPE_CHECKING:
 
 FOLDER = "host"  # in the data folder, for its owner only
 SOCKET = "host.sock"
-LONGEST_ADDRESS = 107  # bytes that the kernel takes as the path of a socket
-MOST_ITEMS = 1024  # in a list of a request: an encoder's longest turn, some 15 seconds on two cores
+LONGEST_ADDRESS = 107  # bytes of a socket's path, the kernel's limit
+MOST_ITEMS = 1024  # items of a list in a request: an encoder's longest turn, some 15 seconds on two cores
 
-_CREDENTIALS = struct.Struct("3i")  # process, user and group, as the kernel gives them
+_CREDENTIALS = struct.Struct("3i")  # process, user and group, from the kernel
 
 
 class Nearest(Protocol):
-    """Searches the dense index of any generation (``library.dense``), which the caller keeps from being removed."""
+    """Searches the dense index of a generation (``library.dense``), which the caller must keep from being pruned."""
 
     def search(
         self, generation: str, vector: Vectors, limit: int, filters: SearchFilter
@@ -58,13 +57,13 @@ class Nearest(Protocol):
         ...
 
     def similarities(self, generation: str, questions: Vectors, ids: Sequence[str]) -> dict[str, list[float]]:
-        """By passage: how near each of its sentences is to the nearest of ``questions`` (Q, D)."""
+        """For each passage, the similarity of each sentence to the nearest of ``questions`` (Q, D)."""
         ...
 
 
 Owner = Literal["small", "chat", "index"]  # a thread each
-# What a host may own, by role. ``fitted`` is the encoder on which weights of rules were fitted; the indexes are here
-# although they are no models: a command that only searches need not open them.
+# What a host may own, by role. ``fitted`` is the encoder on whose vectors the rules' weights were fitted; the index is
+# included so that a command that only searches need not open it.
 PORTS: dict[str, tuple[Owner, Any]] = {
     "encoder": ("small", SparseEncoder),
     "fitted": ("small", Embedder),
@@ -77,7 +76,7 @@ PORTS: dict[str, tuple[Owner, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A method of a port: its parameters and the types of them and of the result."""
+    """The signature of a port's method, with the types of its parameters and result."""
 
     signature: inspect.Signature
     types: Mapping[str, Any]
@@ -86,7 +85,7 @@ class Method:
 
 @cache
 def methods(role: str) -> dict[str, Method]:
-    """What can be asked of ``role``, by name."""
+    """The methods of a role's port, by name."""
     found = {}
     for name, method in inspect.getmembers(PORTS[role][1], inspect.isfunction):
         if not name.startswith("_"):
@@ -97,7 +96,7 @@ def methods(role: str) -> dict[str, Method]:
 
 @cache
 def facts(role: str) -> dict[str, Any]:
-    """What a model of ``role`` says of itself, with the type."""
+    """The properties of a role's port, with their types."""
     properties = inspect.getmembers(PORTS[role][1], lambda member: isinstance(member, property))
     return {name: _types(member.fget)["return"] for name, member in properties}
 
@@ -108,9 +107,10 @@ def _types(function: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """``method`` of the model that serves ``role``; without a role ``welcome`` or ``status`` of the host itself.
+    """Call ``method`` of the model that serves ``role``; without a role, ``welcome`` or ``status`` of the host.
 
-    ``choices`` are those of the host as the client knows it. ``user`` takes turns with others. ``heard``: tokens are.
+    ``choices`` are the host's as the client knows them; the host takes turns between ``user`` names. ``heard``: send
+    tokens.
     """
 
     version: str
@@ -125,7 +125,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Welcome:
-    """Who a host is: what each of its models says of itself, by role, and how they were chosen."""
+    """A host's version, the properties of its models by role, and how they were chosen."""
 
     version: str
     models: Mapping[str, Any]
@@ -134,10 +134,7 @@ class Welcome:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A host at work: ``waiting`` counts requests by owner, ``served`` and ``failed`` those that ended, by kind.
-
-    ``memory`` is in bytes, the chat model's process included; ``models`` and ``choices`` are by role.
-    """
+    """A host's state: requests waiting by owner, served and failed by method; memory in bytes, with its children."""
 
     process: int
     version: str
@@ -159,17 +156,17 @@ MALFORMED = (ValueError, TypeError, LookupError, AttributeError, RecursionError,
 
 
 def plain(value: Any) -> Any:
-    """What JSON has no word for."""
+    """Convert values that ``json`` cannot write."""
     if is_dataclass(value):
         return {each.name: getattr(value, each.name) for each in fields(value)}
     if isinstance(value, np.ndarray):
         exact = np.ascontiguousarray(value, "<f4")
         return {"shape": exact.shape, "float32": base64.b64encode(exact.tobytes()).decode("ascii")}
-    return dict(value) if isinstance(value, Mapping) else value.item()  # a number of numpy's
+    return dict(value) if isinstance(value, Mapping) else value.item()  # a numpy number
 
 
 def read(value: Any, kind: Any, most: int | None = None) -> Any:
-    """The value of the type ``kind`` that came as JSON, its lists at most ``most`` long; else one of ``MALFORMED``."""
+    """Validate JSON as a value of type ``kind``, with lists of at most ``most`` items; raise one of ``MALFORMED``."""
     origin, parts = typing.get_origin(kind), typing.get_args(kind)
     if kind is Any:
         return value
@@ -185,7 +182,7 @@ def read(value: Any, kind: Any, most: int | None = None) -> Any:
         types = field_types(made)
         return made(**{name: read(item, types[name], most) for name, item in value.items()})
     if origin in (tuple, list, Sequence):
-        return _list(value, origin, parts, most)
+        return _read_list(value, origin, parts, most)
     if origin in (dict, Mapping):
         return {parts[0](key): read(item, parts[1], most) for key, item in value.items()}
     if isinstance(kind, type) and issubclass(kind, Enum):
@@ -195,7 +192,7 @@ def read(value: Any, kind: Any, most: int | None = None) -> Any:
     return kind(value)
 
 
-def _list(value: Any, origin: Any, parts: Sequence[Any], most: int | None) -> Any:
+def _read_list(value: Any, origin: Any, parts: Sequence[Any], most: int | None) -> Any:
     if not isinstance(value, list) or (most is not None and len(value) > most):
         raise ValueError
     if origin is tuple and parts[-1] is not Ellipsis:
@@ -210,11 +207,11 @@ def _list(value: Any, origin: Any, parts: Sequence[Any], most: int | None) -> An
 
 
 class Broken(Exception):
-    """The other side has gone, is too slow, or sent what is no message; the connection is of no more use."""
+    """The other side has gone, is too slow, or sent no valid message; the connection cannot be used again."""
 
 
 class Wire:
-    """One connection. ``most`` bounds a message in bytes; ``seconds`` is how long one may take from its first byte."""
+    """One connection; messages have at most ``most`` bytes and arrive within ``seconds`` of their first byte."""
 
     def __init__(self, connection: socket.socket, most: int, seconds: float) -> None:
         self._socket, self._most, self._seconds = connection, most, seconds
@@ -225,13 +222,13 @@ class Wire:
         self._socket.close()
 
     def peer(self) -> tuple[int, int]:
-        """The process and the user at the other end, as the kernel knows them."""
+        """The process and user at the other end, from the kernel."""
         credentials = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         process, user, _ = _CREDENTIALS.unpack(credentials)
         return process, user
 
     def send(self, message: Any) -> None:
-        """Send ``message``; raise ``ModelError`` if it is too large, ``Broken`` if it is not taken in time."""
+        """Send ``message``; raise ``ModelError`` if it is too large, ``Broken`` if it is not accepted in time."""
         line = json.dumps(message, default=plain).encode("ascii") + b"\n"
         if len(line) > self._most:
             raise self._too_large()
@@ -242,10 +239,7 @@ class Wire:
             raise Broken from None
 
     def receive(self, wait: float) -> Any:
-        """The next message, None if none begins within ``wait`` seconds.
-
-        Raise ``Broken``, or ``ModelError`` if it is too large; the connection is of no more use after either.
-        """
+        """The next message, None if none begins within ``wait`` seconds; close the connection after an error."""
         deadline = 0.0
         while not self._waiting:
             try:
@@ -276,7 +270,7 @@ class Wire:
 
 @contextmanager
 def address(folder: Path) -> Iterator[str]:
-    """The socket in ``folder`` as the kernel takes it: where its path is too long, by the number of the open folder."""
+    """The socket's address: if its path is too long for the kernel, through a descriptor of the open folder."""
     path = str(folder / SOCKET)
     if len(os.fsencode(path)) <= LONGEST_ADDRESS:
         yield path
@@ -289,12 +283,12 @@ def address(folder: Path) -> Iterator[str]:
 
 
 def failure(error: BaseException) -> list[Any]:
-    """``error`` as a message: of ours its messages, of any other its class only, since its words may quote a text."""
+    """``error`` as a message; of foreign exceptions only the class, since their text may quote the request."""
     if not isinstance(error, LocalmedError):
         error = ModelError("host.failed", kind=type(error).__name__)
     return ["error", errors.as_json(error)]
 
 
-def unexpected() -> ModelError:
-    """The host sent something else than an answer to what was asked."""
+def unexpected_answer() -> ModelError:
+    """The error for an answer that does not match the request."""
     return ModelError("host.answered_else")

@@ -1,17 +1,17 @@
-"""The model host's side: a thread takes connections, one thread serves each, and each model has one owner.
+"""The model host: one thread accepts connections, one thread serves each, and each model has one owner thread.
 
 ::
 
     <data>/host/            for its owner only
-        host.lock           held as long as the host lives, however it ends
-        host.sock           there while it answers; what a killed host left is replaced by the next one
+        host.lock           locked while the host lives
+        host.sock           present while it answers; the next host replaces what a killed one left
 
-Rules: a process of another user is not answered; a connection that says nothing of use in time, breaks a bound or stops
-reading is closed, and costs the others nothing. Whoever goes away while waiting leaves the queue, or has the model told
-to stop. ``close`` ends what runs at its next look at a cancellation and tells everybody who waits. The socket appears
-when the encoder and the reranker are loaded: until then commands use their own.
+Processes of other users are not answered. A connection that sends nothing useful in time, exceeds a bound or stops
+reading is closed. A client that disconnects leaves the queue, or its request is cancelled. ``close`` cancels the
+running requests and tells everybody who waits. The socket appears once encoder and reranker are loaded; until then
+commands use their own.
 
-Nothing of a request is kept, printed or counted but its kind.
+Nothing of a request is kept, printed or counted except its method.
 """
 
 from __future__ import annotations
@@ -60,16 +60,16 @@ from localmed.process.environment import few_arenas
 
 LOCK = "host.lock"
 OWNER_ONLY = 0o600
-BACKLOG = 64  # connections that the kernel keeps until they are taken
+BACKLOG = 64  # connections that the kernel queues
 BEAT = 1.0  # seconds between two signs of life while a client waits
-LOOK = 0.05  # seconds between two looks whether the client has gone
-LINGER = 2.0  # seconds that those who wait are given to hear that the host ends
-LONGEST_NAME = 100  # characters of a user's name
-REFUSAL = 0.1  # seconds for a connection too many to take its refusal: it fits into the socket's own memory
+LOOK = 0.05  # seconds between checks whether the client has gone
+LINGER = 2.0  # seconds for waiting clients to receive the error when the host ends
+LONGEST_NAME = 100  # characters of a user name
+REFUSAL = 0.1  # seconds to send a refusal to a surplus connection: it fits into the socket's buffer
 
 
 class _Gone(hooks.Cancel):
-    """The caller has given up where whoever asked the host has."""
+    """Cancels work in a model when the client has cancelled."""
 
     def __init__(self, watch: Watch) -> None:
         super().__init__()
@@ -84,15 +84,15 @@ class _Gone(hooks.Cancel):
 
 
 class Host:
-    """Serves ``models``, by role (``PORTS``), chosen as ``choices`` say (``choice.choices``), which a command compares.
+    """Serves ``models`` by role (``PORTS``); commands compare ``choices`` with theirs (``choice.choices``).
 
-    Encoder, reranker and entailment may share weights: one thread owns them all.
+    One thread owns encoder, reranker and entailment, which may share weights.
     """
 
     def __init__(
         self, models: Mapping[str, Any], choices: dict[str, str], settings: HostSettings, queue: tuple[int, int]
     ) -> None:
-        """``queue`` bounds the requests that wait for each owner: of everybody, and of one user."""
+        """``queue`` limits the requests waiting for each owner: in total, and of one user."""
         self._models = {role: model for role, model in models.items() if model is not None}
         self._choices, self._settings = choices, settings
         self._owners: dict[Owner, Worker] = {name: Worker(*queue) for name in get_args(Owner)}
@@ -103,10 +103,7 @@ class Host:
         self._connections: set[Wire] = set()
 
     def warm(self) -> None:
-        """Load the encoder and the reranker and open the index, each in the thread that owns it.
-
-        Raise ``ModelError`` if a model cannot be loaded.
-        """
+        """Load encoder and reranker and open the index, each in its owner thread; raise ``ModelError`` if one fails."""
         models, small = self._models, self._owners["small"]
         small.submit("host", lambda: models["encoder"].encode(["ready"], "query")).result()
         if "reranker" in models:
@@ -115,26 +112,28 @@ class Host:
             self._owners["index"].submit("host", models["nearest"].warm).result()
 
     def serve(self, listener: socket.socket, stop: int) -> None:
-        """Answer connections to ``listener``, which listens, until something can be read from the number ``stop``."""
+        """Answer connections until the file descriptor ``stop`` becomes readable."""
         poll = select.poll()
         poll.register(listener, select.POLLIN)
         poll.register(stop, select.POLLIN)
         while stop not in {number for number, _ in poll.poll()}:
             try:
                 connection, _ = listener.accept()
-            except OSError:  # too many files are open
+            except OSError:  # too many open files
                 time.sleep(BEAT)
                 continue
             if len(self._connections) < self._settings.connections:
                 wire = Wire(connection, self._settings.message_bytes, self._settings.message_seconds)
                 self._connections.add(wire)
-                threading.Thread(target=self._visited, args=(wire,), name="host-connection", daemon=True).start()
+                threading.Thread(
+                    target=self._serve_connection, args=(wire,), name="host-connection", daemon=True
+                ).start()
                 continue
             with suppress(Broken), closing(Wire(connection, self._settings.message_bytes, REFUSAL)) as wire:
                 wire.send(failure(Busy("host.connections", count=self._settings.connections)))
 
     def close(self) -> None:
-        """End what runs, tell who waits, and end the owners' threads and the chat model's process."""
+        """Cancel running requests, tell waiting clients, and end the owner threads and the chat process."""
         self._ending.set()
         for worker in self._owners.values():
             worker.close()
@@ -145,14 +144,14 @@ class Host:
             chat.close()
 
     def status(self) -> Status:
-        """How it is now."""
+        """The current status."""
         with self._counting:
             served, failed = dict(self._served), dict(self._failed)
         return Status(
             process=os.getpid(),
             version=__version__,
             seconds=time.monotonic() - self._began,
-            models={role: _name(model) for role, model in self._models.items() if role in choice.HOSTED},
+            models={role: _name_of(model) for role, model in self._models.items() if role in choice.HOSTED},
             choices=self._choices,
             connections=len(self._connections),
             waiting={name: worker.waiting() for name, worker in self._owners.items()},
@@ -163,18 +162,18 @@ class Host:
 
     # --- one connection ------------------------------------------------------------------------------------------
 
-    def _visited(self, wire: Wire) -> None:
+    def _serve_connection(self, wire: Wire) -> None:
         try:
             process, user = wire.peer()
             message = wire.receive(self._settings.message_seconds) if user == os.getuid() else None
-            with suppress(*MALFORMED):  # what it says is no request
+            with suppress(*MALFORMED):  # not a request
                 message = message and read(message, Call)
             if isinstance(message, Call):
                 self._answer(wire, str(process), message)
-        except (Broken, LocalmedError):  # it has gone, or does not even take an error
+        except (Broken, LocalmedError):  # the client has gone or accepts no error
             return
         except BaseException as error:
-            _note(error)
+            _log_failure(error)
         finally:
             self._connections.discard(wire)
             wire.close()
@@ -192,52 +191,53 @@ class Host:
         known = request.role in PORTS and request.method in methods(request.role)
         user = request.user[:LONGEST_NAME] or process
         try:
-            answer = self._taken(wire, user, request) if known else failure(_refused())
+            answer = self._run(wire, user, request) if known else failure(ModelError("host.not_its_work"))
         except LocalmedError as error:
             answer = failure(error)
         with self._counting:
             (self._failed if answer[0] == "error" else self._served)[request.method if known else "unknown"] += 1
         try:
             wire.send(answer)
-        except LocalmedError as error:  # too large
+        except LocalmedError as error:  # the answer is too large
             wire.send(failure(error))
         return None
 
-    def _taken(self, wire: Wire, user: str, request: Call) -> list[Any]:
-        """The answer to ``request``, an error too; raise ``Busy`` where too many wait, ``Broken`` if nobody listens.
+    def _run(self, wire: Wire, user: str, request: Call) -> list[Any]:
+        """The answer to ``request``, errors included; raise ``Busy`` if too many wait, ``Broken`` if the client has
+        gone.
 
-        What the owner's thread says is passed on by this thread, which a client that does not read holds up alone.
+        This thread, not the owner, writes to the client, so that a client that does not read blocks nobody else.
         """
-        said, gone = SimpleQueue[Any](), threading.Event()
+        messages, gone = SimpleQueue[Any](), threading.Event()
         watch = Watch(
-            (lambda text: said.put(["token", text])) if request.heard else UNWATCHED.token,
+            (lambda text: messages.put(["token", text])) if request.heard else UNWATCHED.token,
             lambda: gone.is_set() or self._ending.is_set(),
-            lambda done, total: said.put(["progress", done, total]),
+            lambda done, total: messages.put(["progress", done, total]),
         )
-        work, worker = self._work(request, watch), self._owners[PORTS[request.role][0]]
+        work, worker = self._prepare(request, watch), self._owners[PORTS[request.role][0]]
         future = worker.submit(user, work, request.low)
-        future.add_done_callback(lambda _: said.put(None))
+        future.add_done_callback(lambda _: messages.put(None))
         last_sign = time.monotonic()
         try:
             while True:
                 try:
-                    message = said.get(timeout=LOOK)
+                    message = messages.get(timeout=LOOK)
                 except Empty:
-                    if wire.receive(0) is not None:  # Broken where it is closed
+                    if wire.receive(0) is not None:  # raises Broken if it is closed
                         raise Broken from None
                     if time.monotonic() - last_sign < BEAT:
                         continue
                     message = ["beat"]
                 if message is None:
-                    return _outcome(future)
+                    return _result(future)
                 wire.send(message)
                 last_sign = time.monotonic()
         finally:
             gone.set()
-            future.cancel()  # one that runs is cancelled by its model, which watches
+            future.cancel()  # a running one is cancelled by its model through ``watch``
 
-    def _work(self, request: Call, watch: Watch) -> Callable[[], Any]:
-        """What the owner of the model does; raise ``ModelError`` where something is missing, or is too much."""
+    def _prepare(self, request: Call, watch: Watch) -> Callable[[], Any]:
+        """Validate ``request`` and return the call for the owner thread; raise ``ModelError`` if it is invalid."""
         call = methods(request.role)[request.method]
         try:
             method = getattr(self._models[request.role], request.method)
@@ -247,38 +247,34 @@ class Host:
             if given.keys() != call.types.keys():
                 raise ValueError
         except MALFORMED:
-            raise _refused() from None
+            raise ModelError("host.not_its_work") from None
         watched = hooks.Hooks(cancel=_Gone(watch))
 
-        def done() -> Any:
-            with hooks.following(watched):  # encoder, reranker and judge look there
+        def call_model() -> Any:
+            with hooks.following(watched):  # encoder, reranker and judge check the hooks
                 return method(**given)
 
-        return done
+        return call_model
 
 
-def _refused() -> ModelError:
-    return ModelError("host.not_its_work")
-
-
-def _outcome(future: Future[Any]) -> list[Any]:
+def _result(future: Future[Any]) -> list[Any]:
     try:
         return ["done", future.result()]
     except CancelledError:
         return failure(Cancelled("model.cancelled"))
     except LocalmedError as error:
         return failure(error)
-    except BaseException as error:  # a panic of a library too: its words may quote a text
-        _note(error)
+    except BaseException as error:  # including a library's panic, whose message may quote a text
+        _log_failure(error)
         return failure(error)
 
 
-def _note(error: BaseException) -> None:
-    """Say that something failed and where: the kind of error, never its words, which may quote a text."""
+def _log_failure(error: BaseException) -> None:
+    """Print where a request failed and the kind of error, never its text, which may quote a question."""
     print(f"localmed host: a request failed ({confined.place(error)})", file=sys.stderr, flush=True)
 
 
-def _name(model: Any) -> str:
+def _name_of(model: Any) -> str:
     identity = getattr(model, "identity", None)
     if identity is None:
         return str(model.name)
@@ -286,14 +282,14 @@ def _name(model: Any) -> str:
 
 
 def _memory() -> int:
-    """What this process and its children have in memory, in bytes."""
+    """Resident memory of this process and its children, in bytes."""
     import psutil
 
     total, this = 0, psutil.Process()
     for process in (this, *this.children()):
         try:
             total += process.memory_info().rss
-        except psutil.Error:  # it has ended meanwhile
+        except psutil.Error:  # it has ended
             continue
     return total
 
@@ -302,21 +298,20 @@ def _memory() -> int:
 
 
 def serve(data: Path, made: Callable[[], Host], ready: Callable[[Status, Path], None], stop: int) -> None:
-    """Be the host until something can be read from the file number ``stop``; ``ready`` is told once it answers.
+    """Run the host until ``stop`` becomes readable; call ``ready`` once it answers.
 
-    ``made`` makes the host when no other one is there. Raise ``Busy`` if there is, ``ModelError`` if a model cannot be
-    loaded.
+    ``made`` creates the host if none is running. Raise ``Busy`` if one is, ``ModelError`` if a model cannot be loaded.
     """
     few_arenas()
-    with claimed(data) as folder, closing(made()) as host:
+    with claim(data) as folder, closing(made()) as host:
         host.warm()
-        with _listening(folder) as listener:
+        with _listen(folder) as listener:
             ready(host.status(), folder / SOCKET)
             host.serve(listener, stop)
 
 
-def made(settings: Settings, chosen: Mapping[str, str], registry: Registry, nearest: Any) -> Host:
-    """The host of the models that ``chosen`` (``config.chosen_models``) names; nothing is loaded yet."""
+def make_host(settings: Settings, chosen: Mapping[str, str], registry: Registry, nearest: Any) -> Host:
+    """The host for the models in ``chosen`` (``config.chosen_models``); loads nothing yet."""
     encoder = choice.encoder(chosen, registry)
     fitted = choice.FITTED
     models = {
@@ -332,10 +327,10 @@ def made(settings: Settings, chosen: Mapping[str, str], registry: Registry, near
 
 
 @contextmanager
-def claimed(data: Path) -> Iterator[Path]:
-    """The host's folder, claimed for this process; raise ``Busy`` if another one has it."""
+def claim(data: Path) -> Iterator[Path]:
+    """Lock and return the host's folder; raise ``Busy`` if another host has it."""
     folder = data / FOLDER
-    for path in (data, folder):  # the data folder may be made here: for its owner only
+    for path in (data, folder):  # the data folder may be created here, for its owner only
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         folder.chmod(0o700)
@@ -348,12 +343,12 @@ def claimed(data: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _listening(folder: Path) -> Iterator[socket.socket]:
-    """The socket, readable and writable by its owner from the first moment; gone afterwards."""
+def _listen(folder: Path) -> Iterator[socket.socket]:
+    """A listening socket that only its owner may use, removed at the end."""
     path = folder / SOCKET
     path.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
-        os.fchmod(listener.fileno(), OWNER_ONLY)  # Linux gives the file these rights when it is bound
+        os.fchmod(listener.fileno(), OWNER_ONLY)  # Linux gives the file these rights at ``bind``
         with address(folder) as name:
             listener.bind(name)
         listener.listen(BACKLOG)
@@ -361,6 +356,6 @@ def _listening(folder: Path) -> Iterator[socket.socket]:
         try:
             yield listener
         finally:
-            with suppress(FileNotFoundError):  # of a data folder that was removed and made anew it is another host's
+            with suppress(FileNotFoundError):  # of a recreated data folder it is another host's
                 if path.stat().st_ino == ours:
                     path.unlink()

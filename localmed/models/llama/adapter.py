@@ -1,9 +1,8 @@
-"""A ``ChatModel`` on a GGUF file, and the parent's side of its child: start it, ask it, replace it when it fails.
+"""A ``ChatModel`` on a GGUF file: starts the child process, sends it requests, and replaces it when it fails.
 
-Rules: one request at a time, whoever calls; silence for longer than a named bound is a hang and ends the child, as do a
-load that takes longer than its own bound, a crash and a message that is none; the caller gets a ``ModelError`` that
-says which, and the next request starts a new child. What the child sends is checked before it is believed, and nothing
-that it was sent or sends is kept or logged.
+One request runs at a time. The child is ended if it is silent for longer than a named bound, loads for too long,
+crashes or sends an invalid message; the caller gets a ``ModelError`` that says which, and the next request starts a new
+child. The child's messages are validated. Requests and replies are neither kept nor logged.
 """
 
 from __future__ import annotations
@@ -24,18 +23,18 @@ from localmed.domain import errors
 from localmed.domain.errors import Cancelled, LocalmedError, ModelError, UsageError
 from localmed.domain.ports import UNWATCHED, ChatIdentity, Choice, Message, Reply, Request, Watch
 from localmed.models import structured
-from localmed.models.templates import named, render
+from localmed.models.templates import find_template, render
 from localmed.process import children
 
 COMMAND = children.command("localmed.models.llama.child")
-OUT_OF_MEMORY = 3  # the exit code of a child that ran out of it: nothing in it could be trusted after that
-_LOOK = 0.02  # seconds between two looks at a cancellation: not felt, and 50 wake-ups a second cost nothing
+OUT_OF_MEMORY = 3  # exit code of a child that ran out of memory and is in an unknown state
+_LOOK = 0.02  # seconds between checks for cancellation: imperceptible, and 50 wake-ups a second cost nothing
 SPLIT = re.compile(r"(?P<name>.+)-00001-of-(?P<count>\d{5})\.gguf", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class ChatFile:
-    """A registered model file. ``context`` is the most that the model was trained for, in tokens."""
+    """A registered model file; ``context`` is the longest context that the model was trained for, in tokens."""
 
     name: str
     path: Path
@@ -45,9 +44,9 @@ class ChatFile:
 
 
 class LlamaChat:
-    """A ``CountingChat``. Requests wait for each other; put a queue in front for fairness.
+    """A ``CountingChat``. Requests wait for each other; a queue in front makes that fair.
 
-    ``admit`` is called before the file is loaded, each time, and raises where it may not be (hash changed).
+    ``admit`` is called before each load and raises if the file may not be loaded (its hash has changed).
     """
 
     def __init__(
@@ -58,7 +57,7 @@ class LlamaChat:
         command: Sequence[str] = COMMAND,
     ) -> None:
         self._file, self._settings = file, settings
-        self._template = named(file.template)
+        self._template = find_template(file.template)
         self.identity = ChatIdentity(file.name, file.sha256, min(settings.context, file.context))
         self.owner = Owner(self._setup, settings, admit, command)
 
@@ -76,18 +75,22 @@ class LlamaChat:
             "schema": json.dumps(request.schema) if request.schema is not None else "",
             "temperature": request.temperature,
             "seed": request.seed,
-            "heard": watch.token is not UNWATCHED.token,  # each token sent would wake this process on the child's core
+            "heard": watch.token is not UNWATCHED.token,  # each token would wake this process on the child's core
         }
-        return structured.finished(_reply(self.owner.ask("complete", values, watch)), request.schema)
+        answer = self.owner.ask("complete", values, watch)
+        try:
+            counts = int(answer["prompt_tokens"]), int(answer["reply_tokens"])
+            reply = Reply(str(answer["text"]), *counts, answer["finish"])
+        except (KeyError, TypeError, ValueError):
+            raise ModelError("chat.answered_else") from None
+        return structured.validate_reply(reply, request.schema)
 
     def choose(
         self, prefix: Sequence[Message], branches: Sequence[str], labels: Sequence[str], watch: Watch = UNWATCHED
     ) -> list[Choice]:
-        """See ``ChatModel``. Probabilities are read from the logits (``decisions``); measured where the labels have
-        half of the probability together.
-        """
+        """See ``ChatModel``; measured if the labels have at least half of the probability."""
         structured.check_labels(labels)
-        prompts = [render(self._template, structured.continued(prefix, branch)) for branch in branches]
+        prompts = [render(self._template, structured.append_branch(prefix, branch)) for branch in branches]
         if not prompts:
             return []
         answer = self.owner.ask("choose", {"prompts": prompts, "labels": list(labels)}, watch)
@@ -104,7 +107,7 @@ class LlamaChat:
         return [int(number) for number in self.owner.ask("count", {"texts": list(texts)})["counts"]]
 
     def tokens(self, messages: Sequence[Message], reply: str) -> tuple[list[int], list[int]]:
-        """The tokens of a prompt as this model is asked it, and of a reply to it with the one that ends a turn."""
+        """The tokens of a prompt as the model reads it, and of a reply with the token that ends a turn."""
         answer = self.owner.ask("tokens", {"parts": render(self._template, messages), "reply": reply})
         return list(map(int, answer["prompt"])), list(map(int, answer["reply"]))
 
@@ -129,10 +132,7 @@ class LlamaChat:
 
 
 def parts(path: Path) -> list[Path]:
-    """The files of the model whose first one is ``path``: a large model comes in several, ``NAME-00001-of-00003.gguf``.
-
-    llama.cpp finds the others by their names.
-    """
+    """The files of a model whose first is ``path``; large models have several, ``NAME-00001-of-00003.gguf``."""
     split = SPLIT.fullmatch(path.name)
     if not split:
         return [path]
@@ -140,18 +140,10 @@ def parts(path: Path) -> list[Path]:
     return [path.with_name(f"{name}-{number:05d}-of-{count}.gguf") for number in range(1, int(count) + 1)]
 
 
-def _reply(answer: Mapping[str, Any]) -> Reply:
-    try:
-        return Reply(str(answer["text"]), int(answer["prompt_tokens"]), int(answer["reply_tokens"]), answer["finish"])
-    except (KeyError, TypeError, ValueError):
-        raise ModelError("chat.answered_else") from None
-
-
 class Owner:
-    """Owns the child of one model. Loads it when it is first needed and unloads it when it has long been idle.
+    """Owns the child process of one model: starts it at first use and ends it after a long idle time.
 
-    ``setup`` is the child's first message, ``admit`` is called before every start and may raise: a model file that has
-    changed since it was registered is not loaded.
+    ``setup`` is the first message to the child; ``admit`` is called before every start and may raise.
     """
 
     def __init__(
@@ -166,17 +158,17 @@ class Owner:
         self._child: children.Child | None = None
         self._requests, self._closed = 0, False
         self._idle: threading.Timer | None = None
-        self._used = 0.0  # when the last request ended, on the monotonic clock
-        self.facts: dict[str, Any] = {}  # what the child said of itself when it was ready
+        self._used = 0.0  # monotonic time of the end of the last request
+        self.facts: dict[str, Any] = {}  # the child's greeting
 
     @property
     def pid(self) -> int | None:
-        """The child's process, while there is one."""
+        """The child's process id, None without a child."""
         child = self._child
         return child.pid if child else None
 
     def close(self) -> None:
-        """End the child, if there is one, after the request that it works at; no other is started."""
+        """End the child after its current request; no other is started."""
         with self._lock:
             self._closed = True
             self._drop()
@@ -185,12 +177,12 @@ class Owner:
                 self._idle = None
 
     def ask(self, kind: str, values: Mapping[str, Any], watch: Watch = UNWATCHED) -> dict[str, Any]:
-        """The child's answer to one request; raise ``ModelError``, or ``Cancelled`` if ``watch`` says so."""
+        """The child's answer; raise ``ModelError``, or ``Cancelled`` if ``watch`` cancels."""
         with self._lock:
             if self._closed:
                 raise ModelError("model.chosen_anew")
             try:
-                answer = self._answer(kind, values, watch)
+                answer = self._exchange(kind, values, watch)
             except BaseException:
                 self._drop()
                 raise
@@ -198,24 +190,24 @@ class Owner:
                 self._used = time.monotonic()
                 if self._idle is None:
                     self._wake_after(self._settings.idle_seconds)
-        if isinstance(answer, LocalmedError):  # the child is well, it was the request
+        if isinstance(answer, LocalmedError):  # the request failed, the child is fine
             raise answer
         return answer
 
-    def _answer(self, kind: str, values: Mapping[str, Any], watch: Watch) -> dict[str, Any] | LocalmedError:
-        child = self._child if self._child and self._child.alive() else self._started(watch)
+    def _exchange(self, kind: str, values: Mapping[str, Any], watch: Watch) -> dict[str, Any] | LocalmedError:
+        child = self._child if self._child and self._child.alive() else self._start(watch)
         self._requests += 1
         bound = self._settings.hang_seconds
         self._send(child, [kind, self._requests, values], bound)
-        return self._followed(child, watch, bound, self._requests)
+        return self._await_answer(child, watch, bound, self._requests)
 
-    def _started(self, watch: Watch) -> children.Child:
+    def _start(self, watch: Watch) -> children.Child:
         self._drop()
         self._admit()
         child = self._child = children.Child(self._command, self._settings.reply_bytes)
         bound = self._settings.load_seconds
         self._send(child, self._setup(), bound)
-        facts = self._followed(child, watch, bound)
+        facts = self._await_answer(child, watch, bound)
         if isinstance(facts, LocalmedError):
             raise facts
         self.facts = facts
@@ -232,7 +224,7 @@ class Owner:
         self._idle.start()
 
     def _unload(self) -> None:
-        """End the child if nobody has asked for ``idle_seconds``, else look again when that may be so."""
+        """End the child after ``idle_seconds`` without a request, else check again later."""
         with self._lock:
             left = self._used + self._settings.idle_seconds - time.monotonic()
             if left > 0 and self._child is not None:
@@ -244,21 +236,20 @@ class Owner:
     # --- messages ----------------------------------------------------------------------------------------------
 
     def _send(self, child: children.Child, message: object, bound: float) -> None:
-        """Write ``message``, of which the child must take some within ``bound`` seconds, and so on."""
+        """Write ``message``; the child must read some of it every ``bound`` seconds."""
         try:
             child.send(json.dumps(message).encode("ascii") + b"\n", bound)
         except TimeoutError:
             raise ModelError("chat.silent", bound=bound) from None
         except OSError:
-            raise _ending(child) from None
+            raise _ending_error(child) from None
 
-    def _followed(
+    def _await_answer(
         self, child: children.Child, watch: Watch, bound: float, request: int = 0
     ) -> dict[str, Any] | LocalmedError:
-        """The answer to ``request``, or the error that the child reports; its tokens are passed on as they come.
+        """The child's answer, or the error that it reports; tokens and progress are passed on.
 
-        Without ``request`` what the child says of itself once the model is there, within ``bound`` seconds whatever
-        signs of life come before.
+        Without ``request``, its greeting after loading, within ``bound`` seconds in total.
         """
         deadline, cancelled = time.monotonic() + bound, False
         while True:
@@ -281,15 +272,15 @@ class Owner:
                 watch.progress(*values)
             elif kind == "error" or (kind == "done" and not cancelled):
                 return cast(dict[str, Any] | LocalmedError, values[0])
-            elif kind == "done":  # it had ended before the child read of it, and goes on
+            elif kind == "done":  # the request had ended before the child read the cancellation
                 return Cancelled("model.cancelled")
 
     def _message(self, child: children.Child) -> list[Any] | None:
-        """The next message, None if there is none yet."""
+        """The next valid message, None if there is none yet."""
         try:
             line = child.line(_LOOK)
         except BrokenPipeError:
-            raise _ending(child) from None
+            raise _ending_error(child) from None
         except children.TooLong:
             raise ModelError("chat.message_too_long", most=self._settings.reply_bytes) from None
         if line is None:
@@ -314,7 +305,6 @@ _ENDINGS = {
 }
 
 
-def _ending(child: children.Child) -> ModelError:
-    """Why the child ended in the middle of a request."""
+def _ending_error(child: children.Child) -> ModelError:
     code = child.code()
     return ModelError(_ENDINGS[code]) if code in _ENDINGS else ModelError("chat.crashed", how=children.outcome(code))

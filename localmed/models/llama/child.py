@@ -1,23 +1,22 @@
-"""The child process that owns a chat model: it may crash, hang or run out of memory without harm to anyone else.
+"""The child process that owns a chat model: it may crash, hang or run out of memory without harming other processes.
 
 Started by ``adapter.py`` as ``python -m localmed.models.llama.child PARENT_PID``. JSON messages, one a line::
 
-    in    first the settings of ``engine.Setup`` with the limits, then any number of
+    in    first the fields of ``engine.Setup`` with the limits, then any number of
           ["complete", id, {...}]  ["choose", id, {...}]  ["count", id, {...}]  ["tokens", id, {...}]
           and, while one runs, ["cancel", id]
-    out   ["loading"]  ["done", {...}]  and for each request  ["token", text]* where it is heard,  ["beat"]*
-          ["chosen", of how many branches, of how many] for each batch of a choice
-          then one of   ["done", {...}]  ["error", class, what, remedy]
+    out   ["loading"]  ["done", {...}]  and for each request  ["token", text]* if requested,  ["beat"]*
+          ["chosen", branches done, branches] for each batch of a choice
+          then one of   ["done", {...}]  ["error", {...}]
 
-Rules: every message is a sign of progress (a micro-batch or a token), and one comes a second while there is any, so
-that silence means a hang; cancellations are looked for between two micro-batches or tokens; the end of the input,
-which comes when the parent dies however it dies, ends the process at once, even in the middle of a request. One thread
-reads, computes and writes, and no token is sent that nobody hears: on a busy machine each hand-over to another thread
-and each waking of the parent costs a request some milliseconds.
+A message is sent at least once a second while there is progress (a micro-batch or a token), so silence means a hang.
+Cancellation is checked between micro-batches and tokens. The end of the input, which comes when the parent dies, ends
+the process at once. One thread reads, computes and writes, and tokens are sent only on request: on a busy machine each
+hand-over to another thread and each wake-up of the parent costs milliseconds.
 
-What is enforced: memory and core dumps by the kernel (memory not where a GPU is used, whose driver reserves address
-space beyond any limit); no network by the kernel where it lets a process leave its network namespace, else by Python's
-audit hook only, which C code does not ask. Not covered: the child can read what its user can read.
+The kernel limits memory (not with a GPU, whose driver reserves address space beyond any limit) and core dumps. It
+blocks the network if the process may leave its network namespace; otherwise only Python's audit hook does, which C code
+bypasses. Not covered: the child can read its user's files.
 """
 
 from __future__ import annotations
@@ -40,12 +39,12 @@ from localmed.models.llama import decisions, engine
 from localmed.models.llama.adapter import OUT_OF_MEMORY
 from localmed.process import children, confined
 
-_READ = 2**16  # bytes taken from the pipe at a time: its whole content
-_BEAT = 1.0  # seconds between two signs of life where nothing else is sent
+_READ = 2**16  # bytes read from the pipe at a time: its whole buffer
+_BEAT = 1.0  # seconds between signs of life if nothing else is sent
 
 
 class Line:
-    """The pipes: requests and cancellations come in, replies go out. One thread's own, but for ``watch``."""
+    """The pipes to the parent; used by one thread, except ``watch``."""
 
     def __init__(self, requests: BinaryIO, replies: BinaryIO) -> None:
         self._requests, self._replies = requests.fileno(), replies
@@ -56,14 +55,14 @@ class Line:
         self._keep = requests  # open
 
     def watch(self) -> None:
-        """End the process with the input, in a thread of its own that is never woken before."""
+        """End the process when the input closes; a thread of its own."""
         hung_up = select.poll()
-        hung_up.register(self._requests, 0)  # the end is told unasked
+        hung_up.register(self._requests, 0)  # POLLHUP is always reported
         hung_up.poll()
         os._exit(0)
 
     def next(self) -> Any:
-        """The next message, when it comes; the process ends with the input."""
+        """The next message; the process ends with the input."""
         while not self._waiting:
             self._read()
         return json.loads(self._waiting.popleft())
@@ -75,7 +74,7 @@ class Line:
         self._waiting.extend(self._lines.take(chunk))
 
     def send(self, *message: Any) -> None:
-        """Write one message; nobody left to read it ends the process."""
+        """Write one message; end the process if nobody can read it."""
         try:
             self._replies.write(json.dumps(message, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
             self._replies.flush()
@@ -84,7 +83,7 @@ class Line:
         self._sent = time.monotonic()
 
     def checker(self, request: int) -> Callable[[], None]:
-        """What is called between two steps of ``request``: shows progress, and raises if it has been cancelled."""
+        """A function to call between two steps of ``request``: shows progress, and raises if it was cancelled."""
 
         def check() -> None:
             while self._taken.poll(0):
@@ -101,25 +100,24 @@ class Line:
 def main() -> None:
     """Load the model, then answer requests until the parent closes its end."""
     line = Line(*confined.take_streams())
-    confined.end_without_parent(int(sys.argv[1]))  # any thread of it may have started us, and may end before it does
+    confined.end_without_parent(int(sys.argv[1]))  # the thread that started this process may end before its process
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides what ends
     setup = line.next()
-    network = confined.leave_network()  # before the first thread, as the kernel demands
+    network = confined.leave_network()  # before the first thread, as the kernel requires
     confined.no_core_dump()
     os.nice(setup.pop("nice"))
     threading.Thread(target=line.watch, daemon=True).start()
     try:
-        model = _loaded(line, setup, network)
+        model = _load(line, setup, network)
         while True:
             kind, request, *values = line.next()
-            if kind != "cancel":  # one that came too late
+            if kind != "cancel":  # else it came too late
                 serve(model, line, kind, request, *values)
     except MemoryError:
         os._exit(OUT_OF_MEMORY)
 
 
-def _loaded(line: Line, setup: dict[str, Any], network: str) -> engine.Engine:
-    """The model; the process ends with an error message where it cannot be loaded."""
+def _load(line: Line, setup: dict[str, Any], network: str) -> engine.Engine:
     line.send("loading")
     memory = setup.pop("memory_bytes")
     try:
@@ -129,7 +127,7 @@ def _loaded(line: Line, setup: dict[str, Any], network: str) -> engine.Engine:
     except MemoryError:
         raise
     except Exception as error:
-        line.send(*_ending(error))
+        line.send(*_error_message(error))
         os._exit(1)
     line.send("done", {"context": model.context, "network": network})
     return model
@@ -145,10 +143,10 @@ def serve(model: engine.Engine, line: Line, kind: str, request: int, values: dic
     """Answer one request."""
     try:
         line.send("done", _DOES[kind](model, values, line.checker(request), line.send))
-    except MemoryError:  # nothing can be trusted after this
+    except MemoryError:  # the process is in an unknown state
         raise
     except Exception as error:
-        line.send(*_ending(error))
+        line.send(*_error_message(error))
 
 
 def _complete(model: engine.Engine, values: dict[str, Any], check: Callable[[], None], send: Any) -> dict[str, Any]:
@@ -156,7 +154,7 @@ def _complete(model: engine.Engine, values: dict[str, Any], check: Callable[[], 
     if len(prompt) + values["max_tokens"] > model.context:
         raise TooLong("chat.prompt_too_long", prompt=len(prompt), reply=values["max_tokens"], context=model.context)
     grammar = engine.grammar_of(values["schema"]) if values["schema"] else ""
-    emit = partial(send, "token") if values["heard"] else lambda _: None  # ``check`` shows that they come
+    emit = partial(send, "token") if values["heard"] else lambda _: None  # ``check`` sends signs of life
     with model.sampler(grammar, values["temperature"], values["seed"]) as sampler:
         text, count, finish = model.generate(prompt, values["max_tokens"], sampler, check, emit)
     return {"text": text, "prompt_tokens": len(prompt), "reply_tokens": count, "finish": finish}
@@ -190,8 +188,8 @@ _DOES: dict[str, Callable[..., dict[str, Any]]] = {
 }
 
 
-def _ending(error: Exception) -> list[Any]:
-    """The closing message of a request or start that failed; never the text of a foreign error."""
+def _error_message(error: Exception) -> list[Any]:
+    """The message for an error; never the text of a foreign exception."""
     if isinstance(error, ModelError):
         reported = error
     elif isinstance(error, ImportError):

@@ -1,16 +1,16 @@
-"""What llama.cpp does for us, by its C interface: load, tokenise, read a prompt, generate, read logits. Child only.
+"""llama.cpp through its C interface: load, tokenise, read a prompt, generate, read logits. Runs in the child only.
 
-The C interface rather than ``llama_cpp.Llama``: that class compiles the file's own template, keeps the tokens of the
-last request to reuse them in the next, and holds one sequence.
+``llama_cpp.Llama`` is not used: it compiles the template in the file, keeps the last request's tokens for the next one,
+and supports one sequence only.
 
-Rules: one model, one context, one thread; a prompt is read in micro-batches and ``check`` is called before each of
-them and before each token, so that whoever asked can stop it there; the memory of the context is cleared after every
-request, whatever became of it. Memory is cleared by forgetting which cells are in use, not by overwriting them.
+One model, one context, one thread. A prompt is read in micro-batches, and ``check`` is called before each of them and
+before each token, so that the caller can cancel. The context is cleared after every request, by marking its cells as
+unused, not by overwriting them.
 
-The next token is the best one, or drawn with a temperature; by a grammar where there is one. A grammar is asked about
-the one token that was taken freely, and about the whole vocabulary only where it forbids that: asking it about every
-token costs more than a small model's own step. What comes out is the same: the best of the allowed, or x with
-p(x) + (1 - a) p(x) / a = p(x) / a, where a is the probability of all that is allowed together.
+The next token is the most probable, or sampled with a temperature, under a grammar if there is one. The grammar is
+checked for the freely sampled token first, and for the whole vocabulary only if it forbids that token, because checking
+every token costs more than a small model's step. The distribution is the same: the best allowed token, or x with p(x) +
+(1 - a) p(x) / a = p(x) / a, where a is the total probability of the allowed tokens.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _TOKENS = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
 
 
 class Sampler:
-    """Takes one token after the other of a reply."""
+    """Samples the tokens of a reply one by one."""
 
     def __init__(self, api: Any, size: int, draw: Any, grammar: Any) -> None:
-        """``size`` is that of the vocabulary, ``draw`` a chain of llama.cpp's; no ``grammar``: None."""
+        """``size`` is the vocabulary's, ``draw`` a sampler chain of llama.cpp; ``grammar`` may be None."""
         self._api, self._size, self._draw, self._grammar = api, size, draw, grammar
 
     def take(self, context: Any) -> int:
@@ -44,34 +44,34 @@ class Sampler:
         token: int = self._api.llama_sampler_sample(self._draw, context, -1)
         if self._grammar is None:
             return token
-        if not self._allowed(token):
-            token = self._taken_of_allowed(context)
+        if not self._is_allowed(token):
+            token = self._take_allowed(context)
         self._api.llama_sampler_accept(self._grammar, token)
         return token
 
-    def _allowed(self, token: int) -> bool:
-        row = self._ruled(np.array([(token, 1.0, 0.0)], _TOKENS))
+    def _is_allowed(self, token: int) -> bool:
+        row = self._apply_grammar(np.array([(token, 1.0, 0.0)], _TOKENS))
         return bool(np.isfinite(row.data[0].logit))
 
-    def _taken_of_allowed(self, context: Any) -> int:
+    def _take_allowed(self, context: Any) -> int:
         tokens = np.zeros(self._size, _TOKENS)
         tokens["id"] = np.arange(self._size)
         logits = self._api.llama_get_logits_ith(context, -1)
         tokens["logit"] = np.ctypeslib.as_array(logits, shape=(self._size,))
-        rows = self._ruled(tokens)
+        rows = self._apply_grammar(tokens)
         self._api.llama_sampler_apply(self._draw, ctypes.byref(rows))
         return int(rows.data[rows.selected].id)
 
-    def _ruled(self, tokens: np.ndarray[Any, Any]) -> Any:
-        """``tokens`` as llama.cpp has them, with a logit of minus infinity where the grammar forbids one."""
+    def _apply_grammar(self, tokens: np.ndarray[Any, Any]) -> Any:
+        """``tokens`` in llama.cpp's structure, with a logit of minus infinity where the grammar forbids one."""
         kind = self._api.llama_token_data
         rows = self._api.llama_token_data_array(tokens.ctypes.data_as(ctypes.POINTER(kind)), len(tokens), -1, False)
-        rows.kept = tokens  # for as long as llama.cpp reads there
+        rows.kept = tokens  # keeps the memory that llama.cpp reads
         self._api.llama_sampler_apply(self._grammar, ctypes.byref(rows))
         return rows
 
 
-Parts = Sequence[Sequence[Any]]  # (text, whether it is markup)
+Parts = Sequence[Sequence[Any]]  # (text, is markup)
 Row = npt.NDArray[np.float32]  # logits of one position, shape (vocabulary,)
 
 _PIECE_BYTES = 256  # the longest token of any vocabulary in use has 192 bytes
@@ -108,7 +108,7 @@ class Engine:
         import llama_cpp
 
         self._api: Any = llama_cpp.llama_cpp
-        self._api.llama_log_set(_mute(), ctypes.c_void_p(0))  # it may print what it was given: nothing of it is kept
+        self._api.llama_log_set(_mute(), ctypes.c_void_p(0))  # its log may quote the prompt
         self._api.llama_backend_init()
         self._model = self._load(setup)
         self._vocabulary = self._api.llama_model_get_vocab(self._model)
@@ -119,7 +119,7 @@ class Engine:
         self.context = self._api.llama_n_ctx(self._context)
         self.micro_batch, self.sequences = setup.micro_batch, setup.sequences
         self._marks, self._mark = frozenset[int](), re.compile("")  # until they are known
-        self._marks, self.end = self._known_marks(setup)
+        self._marks, self.end = self._find_marks(setup)
         self._mark = re.compile(f"(?={'|'.join(map(re.escape, setup.marks))})")
 
     def _load(self, setup: Setup) -> Any:
@@ -139,15 +139,15 @@ class Engine:
         params.n_seq_max, params.kv_unified = setup.sequences, True
         params.n_threads = params.n_threads_batch = setup.threads
         params.no_perf = True
-        # Flash attention stays llama.cpp's choice (on): 13 % faster at prompts on a processor, where it sums in half
-        # precision: among 20 prompts a probability of random weights moved by up to 0.014, without it by 0.00002.
+        # Flash attention stays at llama.cpp's default (on): 13 % faster for prompts on a CPU, where it sums in half
+        # precision: over 20 prompts a probability of random weights varied by up to 0.014, without it by 0.00002.
         context = self._api.llama_init_from_model(self._model, params)
         if context is None:
             raise ModelError("chat.context_memory", context=setup.context)
         return context
 
-    def _known_marks(self, setup: Setup) -> tuple[frozenset[int], int]:
-        """The template's tokens and the one that ends a turn; ``ModelError`` if it is of another family of models."""
+    def _find_marks(self, setup: Setup) -> tuple[frozenset[int], int]:
+        """The template's control tokens and the one that ends a turn; ``ModelError`` if the model lacks them."""
         known: set[int] = set()
         for mark in setup.marks:
             tokens = self._tokens(mark, True)
@@ -159,17 +159,17 @@ class Engine:
     # --- tokens ---------------------------------------------------------------------------------------------
 
     def tokens(self, parts: Parts) -> list[int]:
-        """The tokens of a prompt, with the one that begins a sequence where the vocabulary has it so."""
+        """The tokens of a prompt, after the beginning-of-sequence token if the vocabulary wants one."""
         begins = self._api.llama_vocab_get_add_bos(self._vocabulary)
         start = [self._api.llama_vocab_bos(self._vocabulary)] if begins else []
         return [*start, *(token for text, markup in parts for token in self._tokens(text, markup))]
 
     def _tokens(self, text: str, markup: bool) -> list[int]:
-        """Only markup becomes the template's tokens, also where the file lists them as words like others."""
+        """Tokenise ``text``; only markup becomes control tokens, even if the file lists them as ordinary words."""
         tokens = self._cut(text, markup)
         if markup or self._marks.isdisjoint(tokens):
             return tokens
-        ends = [match.start() + 1 for match in self._mark.finditer(text)]  # behind a mark's first character
+        ends = [match.start() + 1 for match in self._mark.finditer(text)]  # after a mark's first character
         parts = (text[start:end] for start, end in zip([0, *ends], [*ends, len(text)], strict=True))
         return [token for part in parts for token in self._cut(part, False)]
 
@@ -183,7 +183,7 @@ class Engine:
         return list(tokens[:count])
 
     def continuation(self, parts: Parts, text: str) -> list[int]:
-        """The tokens of ``text`` where it follows ``parts``: words are cut differently within a line."""
+        """The tokens of ``text`` after ``parts``: within a line words are tokenised differently."""
         last, markup = parts[-1]
         if not markup:
             before, together = self._tokens(last, False), self._tokens(last + text, False)
@@ -192,7 +192,7 @@ class Engine:
         return self._tokens(text, False)
 
     def count(self, text: str) -> int:
-        """How many tokens ``text`` has by itself."""
+        """The number of tokens of ``text``."""
         return len(self._tokens(text, False))
 
     def piece(self, token: int) -> bytes:
@@ -205,14 +205,14 @@ class Engine:
 
     @contextmanager
     def cleared(self) -> Iterator[None]:
-        """A context that holds nothing, and again nothing afterwards."""
+        """Clear the context afterwards."""
         try:
             yield
         finally:
             self._api.llama_memory_clear(self._memory, False)
 
     def read(self, slots: Sequence[Slot]) -> list[Row]:
-        """Read one micro-batch at most; return the logits of the slots that say so, in order. They are copies."""
+        """Read at most one micro-batch; return copies of the requested logits, in order."""
         batch = self._batch
         batch.n_tokens = len(slots)
         for index, slot in enumerate(slots):
@@ -234,11 +234,11 @@ class Engine:
         self._api.llama_memory_seq_cp(self._memory, 0, sequence, -1, -1)
 
     def forget(self, sequence: int, start: int) -> None:
-        """Drop what ``sequence`` has read from position ``start`` on."""
+        """Remove what ``sequence`` has read from position ``start`` on."""
         self._api.llama_memory_seq_rm(self._memory, sequence, start, -1)
 
     def read_all(self, tokens: Sequence[int], check: Callable[[], None], logits: bool) -> None:
-        """Read ``tokens`` into sequence 0 from position 0, with the logits of the last where ``logits`` says so."""
+        """Read ``tokens`` into sequence 0 from position 0, computing the last token's logits if ``logits``."""
         for start in range(0, len(tokens), self.micro_batch):
             check()
             last = len(tokens) - 1 if logits else -1
@@ -250,7 +250,7 @@ class Engine:
     def generate(
         self, prompt: Sequence[int], most: int, sampler: Sampler, check: Callable[[], None], emit: Callable[[str], None]
     ) -> tuple[str, int, str]:
-        """Continue ``prompt`` by at most ``most`` tokens; return the text, their number, and why it ended."""
+        """Continue ``prompt`` by at most ``most`` tokens; return text, number of tokens and finish reason."""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")  # a character may take several tokens
         text: list[str] = []
         finish = "length"
@@ -267,13 +267,13 @@ class Engine:
                 if count + 1 < most:
                     self._next(token, len(prompt) + count)
         made = len(text)
-        if cut := decoder.decode(b"", True):  # the end of a character did not come
+        if cut := decoder.decode(b"", True):  # an incomplete character
             text.append(cut)
             emit(cut)
         return "".join(text), made, finish
 
     def _next(self, token: int, position: int) -> None:
-        """Read one generated token; like ``read``, without the copy of its logits, which the sampler takes itself."""
+        """Read one generated token like ``read``, without copying its logits, which the sampler reads itself."""
         batch = self._batch
         batch.n_tokens, batch.token[0], batch.pos[0] = 1, token, position
         batch.n_seq_id[0], batch.seq_id[0][0], batch.logits[0] = 1, 0, 1
@@ -283,7 +283,7 @@ class Engine:
 
     @contextmanager
     def sampler(self, grammar: str, temperature: float, seed: int) -> Iterator[Sampler]:
-        """The best token at temperature 0, else drawn with ``seed``; ``ModelError`` for a grammar that is none."""
+        """The best token at temperature 0, else random with ``seed``; ``ModelError`` for an invalid grammar."""
         api, constraint = self._api, None
         draw = api.llama_sampler_chain_init(api.llama_sampler_chain_default_params())
         try:
@@ -305,7 +305,7 @@ class Engine:
 
 @cache
 def _mute() -> Any:
-    """A printer that prints nothing. Kept for as long as the process: llama.cpp may call it at any time."""
+    """A log callback that prints nothing; cached, since llama.cpp may call it at any time."""
     import llama_cpp
 
     return llama_cpp.llama_log_callback(lambda _level, _text, _data: None)
@@ -317,6 +317,6 @@ def grammar_of(schema: str) -> str:
 
     try:
         grammar: str = json_schema_to_gbnf(schema)
-    except (AssertionError, ValueError, LookupError, TypeError):  # its way to say that it cannot
+    except (AssertionError, ValueError, LookupError, TypeError):  # raised for schemas that it does not support
         raise ModelError("chat.grammar") from None
     return grammar

@@ -1,4 +1,4 @@
-"""The header of a model file: what it says, and whether the file can be whole. A child process reads it.
+"""Reads the header of a model file in a child process and checks that the file is complete.
 
 GGUF (little-endian; version 2 and 3)::
 
@@ -9,12 +9,12 @@ GGUF (little-endian; version 2 and 3)::
 
 safetensors: a u64 length, that many bytes of JSON (tensor name -> dtype, shape, data_offsets), then the data.
 
-Rules: no more is read than the file and ``HEADER_BYTES`` hold; the data must end where the file does or before, so that
-a copy that broke off is told here and not by a crash. A chat template in a GGUF is a program: it is never run. At worst
-a hostile header ends its child, which is limited in memory and time: this module, run as ``... FILE PARENT``, prints
-one line of JSON, ``["header", {...}]`` or ``["error", {...}]``. What it sends is checked before it is believed.
+At most ``HEADER_BYTES`` are read. The data must fit into the file, so that a truncated copy is reported here and does
+not crash the library. A chat template in a GGUF is a program; it is never run. A hostile header can at worst end its
+child, which is limited in memory and time. Run as ``... FILE PARENT``, this module prints one line of JSON,
+``["header", {...}]`` or ``["error", {...}]``, which the parent validates.
 
-Not covered: big-endian files and version 1; whether the weights are any good.
+Not covered: big-endian files, version 1, and the quality of the weights.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from localmed.domain.codec import Codec
 from localmed.domain.errors import InputError, LimitExceeded, reason
 from localmed.process import children, confined
 
-SECONDS = 120.0  # wall clock; a large header takes one, on a slow disk some more
+SECONDS = 120.0  # wall clock; a large header takes one, more on a slow disk
 COMMAND = children.command("localmed.models.registry.header")
 MEMORY_BYTES = 512 * 2**20  # address space; a vocabulary of 262,144 takes 60 MiB in all
 CPU_SECONDS = 30  # such a header takes about one
 HEADER_BYTES = 256 * 2**20  # large vocabularies take 20 MiB
 VERSIONS = (2, 3)  # of GGUF
-MOST = 2**30  # of a size or a number of tokens
+MOST = 2**30  # largest size or number of tokens
 MOST_LAYERS = 4_096  # models have up to ~130
 MOST_DIMENSIONS = 4
 STRING, ARRAY = 8, 9
@@ -56,15 +56,14 @@ BLOCKS = {  # type of a tensor: (weights in a block, bytes of a block); newer ve
 UNKNOWN_TYPE = (1, 0)
 
 Value = int | float | bytes | tuple[int, ...] | None
-_ANSWER_BYTES = 2**20  # a header as it is sent has a few hundred
+_ANSWER_BYTES = 2**20  # a header sent as JSON has a few hundred
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Facts that a model file states of itself.
+    """What a model file states about itself.
 
-    ``kv_numbers`` are the numbers that one token adds to the cache of keys and values, over all layers; 0 where the
-    file does not say.
+    ``kv_numbers`` counts the numbers that one token adds to the key-value cache, over all layers; 0 if unknown.
     """
 
     format: str  # "gguf" or "safetensors"
@@ -74,7 +73,7 @@ class Header:
 
 
 def inspect(path: Path, command: Sequence[str] = COMMAND, seconds: float = SECONDS) -> Header:
-    """What the header of ``path`` says; raise ``InputError`` (``LimitExceeded``) if it cannot be a model."""
+    """The header of ``path``; raise ``InputError`` (``LimitExceeded``) if it cannot be a model."""
     try:
         answer = children.answer([*command, str(path.absolute())], b"", seconds, _ANSWER_BYTES)
         kind, *values = json.loads(answer)
@@ -106,7 +105,7 @@ def main() -> None:
 
 
 def answer(path: Path) -> list[Any]:
-    """The reply on ``path``."""
+    """The reply for ``path``."""
     try:
         with path.open("rb") as stream:
             header = READERS[path.suffix.lower()](stream, os.fstat(stream.fileno()).st_size)
@@ -121,8 +120,6 @@ def answer(path: Path) -> list[Any]:
 
 
 class _Source:
-    """The file's bytes from the front."""
-
     def __init__(self, stream: BinaryIO, size: int) -> None:
         self._stream, self._left, self._begin = stream, min(size, HEADER_BYTES), min(size, HEADER_BYTES)
 
@@ -143,7 +140,7 @@ class _Source:
         return self.take(self.number("Q"))
 
     def value(self, kind: int) -> Value:
-        """A value of ``kind``; of an array its whole numbers, if they may be one a layer."""
+        """A value of ``kind``; of an array only integers, up to one a layer."""
         if kind == STRING:
             return self.text()
         if kind in NUMBERS:
@@ -157,13 +154,13 @@ class _Source:
             data = self.take(count * struct.calcsize(f"<{NUMBERS[inner]}"))
             if count <= MOST_LAYERS and NUMBERS[inner] not in "fd":
                 return struct.unpack(f"<{count}{NUMBERS[inner]}", data)
-        else:  # no kind that there is, or an array of arrays
-            raise _damaged()
+        else:  # an unknown kind, or an array of arrays
+            raise _damaged_error()
         return None
 
 
 def read_gguf(stream: BinaryIO, size: int) -> Header:
-    """The header of the file of ``size`` bytes open as ``stream``; raise ``InputError`` if it cannot be a model."""
+    """The header of a GGUF of ``size`` bytes; raise ``InputError`` if it cannot be a model."""
     source = _Source(stream, size)
     if not size or source.take(min(4, size)) != b"GGUF":
         raise InputError("model.no_gguf" if size else "model.file_empty")
@@ -175,18 +172,18 @@ def read_gguf(stream: BinaryIO, size: int) -> Header:
     for _ in range(entries):
         key = source.text()
         if key in values:
-            raise _damaged()
+            raise _damaged_error()
         values[key] = source.value(source.number("I"))
     alignment = values.get(b"general.alignment", 32)
     if not isinstance(alignment, int) or not 8 <= alignment <= 2**16 or alignment & (alignment - 1):
-        raise _damaged()
+        raise _damaged_error()
     end = max((_end_of_tensor(source, alignment) for _ in range(tensors)), default=0)
     missing = -(-source.position // alignment) * alignment + end - size
     if not tensors or missing > 0:
         raise InputError("model.ends_early", count=missing) if tensors else InputError("model.no_tensors")
     named = values.get(b"general.architecture")
     architecture = named.decode("utf-8", "replace") if isinstance(named, bytes) else ""
-    if not architecture and not values.get(b"split.no"):  # of a model in several files only the first describes it
+    if not architecture and not values.get(b"split.no"):  # only the first of several files describes the model
         raise InputError("model.gguf_architecture")
     sizes = {name: _sizes(values, f"{architecture}.{name}".encode()) for name in SIZES}
     printable = "".join(filter(str.isprintable, architecture[:100]))
@@ -194,15 +191,15 @@ def read_gguf(stream: BinaryIO, size: int) -> Header:
 
 
 def _end_of_tensor(source: _Source, alignment: int) -> int:
-    """Where the next tensor ends, from the beginning of the data."""
+    """The end of the next tensor, relative to the beginning of the data."""
     source.text()
     if (dimensions := source.number("I")) > MOST_DIMENSIONS:
-        raise _damaged()
+        raise _damaged_error()
     sizes = [source.number("Q") for _ in range(dimensions)]
     block, block_bytes = BLOCKS.get(source.number("I"), UNKNOWN_TYPE)
     offset = source.number("Q")
     if offset % alignment or not all(sizes) or (sizes and sizes[0] % block):
-        raise _damaged()
+        raise _damaged_error()
     end: int = offset + prod(sizes) // block * block_bytes
     return end
 
@@ -212,18 +209,17 @@ SIZES = ("block_count", "context_length", "embedding_length", "attention.head_co
 
 
 def _sizes(values: dict[bytes, Value], key: bytes) -> tuple[int, ...]:
-    """A size, or one a layer."""
     value = values.get(key, ())
     numbers = (value,) if isinstance(value, int) else value if isinstance(value, tuple) else (-1,)
     if not all(0 <= number <= MOST for number in numbers):
-        raise _damaged()
+        raise _damaged_error()
     return numbers
 
 
 def _kv_numbers(sizes: dict[str, tuple[int, ...]]) -> int:
-    """Key and value numbers of one token over all layers; 0 where a size is missing.
+    """Key and value numbers of one token over all layers; 0 if a size is missing.
 
-    An upper bound: layers that look back over a window only, or keep a compressed state, keep less.
+    An upper bound: layers with a sliding window or a compressed state need less.
     """
     layers, _, width, heads, kept, key, value = sizes.values()
     usual = max(width, default=0) // max(heads) if any(heads) else 0
@@ -241,18 +237,18 @@ def read_safetensors(stream: BinaryIO, size: int) -> Header:
         entries = json.loads(source.text())
         ends = [int(entry["data_offsets"][1]) for name, entry in entries.items() if name != "__metadata__"]
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
-        raise _damaged() from None
+        raise _damaged_error() from None
     if not ends or max(ends) != size - source.position:
         missing = max(ends, default=0) - size + source.position
-        raise InputError("model.ends_early", count=missing) if missing > 0 else _damaged()
+        raise InputError("model.ends_early", count=missing) if missing > 0 else _damaged_error()
     return Header("safetensors")
 
 
-def _damaged() -> InputError:
+def _damaged_error() -> InputError:
     return InputError("model.header_damaged")
 
 
-READERS = {".gguf": read_gguf, ".safetensors": read_safetensors}  # by the ends of files' names
+READERS = {".gguf": read_gguf, ".safetensors": read_safetensors}  # by file suffix
 
 if __name__ == "__main__":
     main()

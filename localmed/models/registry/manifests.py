@@ -1,23 +1,23 @@
-"""Model manifests: one TOML file a model says what it is, where it comes from and what it needs. No weights.
+"""Model manifests: one TOML file a model, with its origin and requirements. No weights.
 
 ::
 
     name = "qwen3-8b"                      # and: role, family, title, languages, licence, terms, source
     context = 32768                        # tokens that it was trained to read
-    library = "sentence-transformers"      # of an encoder: which one loads it; of a judge of entailment: its kind
+    library = "sentence-transformers"      # of an encoder: the library; of an entailment judge: its kind
     query_prefix = "query: "               # and passage_prefix, of an encoder that was trained with them
-    template = "chatml"                    # of a chat model, or a GGUF that judges: one of models/templates.py
+    template = "chatml"                    # of a chat model or a judging GGUF: one of models/templates.py
     [[files]]                              # name may be a pattern (Qwen3-8B-Q*.gguf) or a choice (a | b)
     name = "Qwen3-8B-Q4_K_M.gguf"
-    bytes = 0                              # 0 and "": not known, recorded when the file is added
+    bytes = 0                              # 0 and "": unknown, recorded when the file is added
     sha256 = ""
     optional = false
-    [shape]                                # for an estimate of the memory before the file is there
-    architecture = "qwen3"                 # as a GGUF calls it
+    [shape]                                # to estimate memory before the file is there
+    architecture = "qwen3"                 # as in the GGUF
     parameters = 8_200_000_000             # and: bits_per_weight, layers, kv_heads, head_width
 
-They lie in ``models/`` at the top of the project; ``shipped`` beside this file is a symbolic link to it, so that an
-installed package holds them too. A site describes models of its own in the folder where its models lie.
+The shipped manifests are in ``models/`` at the top of the project; ``shipped`` beside this file links there, so that an
+installed package contains them. A site puts its own manifests into its model folder.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from localmed.process.files import contents
 
 FOLDER = Path(__file__).parent.parent / "shipped"
 ROLES = ("chat", "encoder", "reranker", "entailment", "terms", "planner")
-WRITERS = ("chat", "planner")  # roles of models that write: a GGUF with a template
-LIBRARIES = {  # by role, where there are several; usual first
+WRITERS = ("chat", "planner")  # roles that need a GGUF with a template
+LIBRARIES = {  # by role, if there are several; the default first
     "encoder": ("sentence-transformers", "FlagEmbedding"),
-    "entailment": ("", "FactCG", "MiniCheck", "LettuceDetect", "GGUF"),  # none: a classifier of three named labels
+    "entailment": ("", "FactCG", "MiniCheck", "LettuceDetect", "GGUF"),  # "": a classifier with three named labels
 }
-NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,59}")  # it becomes a folder's name
-KV_BYTES = 2  # of a number in the cache of keys and values: half precision, llama.cpp's default
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,59}")  # also the folder's name
+KV_BYTES = 2  # bytes of a number in the key-value cache: half precision, llama.cpp's default
 
 
 @dataclass(frozen=True, slots=True)
 class FileSpec:
-    """A file of the model; ``name`` is a pattern or a choice of patterns, relative to the model's folder."""
+    """A file of the model; ``name`` is one or more patterns (``a | b``), relative to the model's folder."""
 
     name: str
     bytes: int = 0
@@ -53,13 +53,13 @@ class FileSpec:
     optional: bool = False
 
     def matches(self, name: str) -> bool:
-        """Whether ``name`` is such a file."""
+        """Whether ``name`` matches."""
         return any(fnmatchcase(name, pattern.strip()) for pattern in self.name.split("|"))
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Sizes for an estimate; 0 where they do not matter or are not known."""
+    """Sizes for the memory estimate; 0 if unknown or irrelevant."""
 
     architecture: str = ""
     parameters: int = 0
@@ -71,12 +71,12 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What a model takes: its weights, and what each token of context adds. ``exact``: from its files, not estimated.
+    """Memory of the weights and of each token of context. ``exact``: from the files, not estimated.
 
-    ``context`` is the most tokens it reads (0: not known). Working memory comes on top (``upkeep/fit.py``).
+    ``context`` is the model's longest context in tokens (0: unknown). Working memory comes on top (``upkeep/fit.py``).
     """
 
-    weights: int  # bytes; 0: not known
+    weights: int  # bytes; 0: unknown
     bytes_a_token: int
     context: int
     exact: bool
@@ -84,7 +84,7 @@ class Footprint:
 
 @dataclass(frozen=True, slots=True)
 class ModelManifest:
-    """A manifest as read."""
+    """One manifest."""
 
     name: str
     role: str
@@ -104,7 +104,7 @@ class ModelManifest:
 
     @property
     def hashed(self) -> bool:
-        """Whether the sha256 of every file that it needs is known."""
+        """Whether the sha256 of every required file is known."""
         return all(file.sha256 for file in self.files if not file.optional)
 
     @property
@@ -117,11 +117,11 @@ class ModelManifest:
 
 
 def load_all(folder: Path = FOLDER, *further: Path) -> dict[str, ModelManifest]:
-    """The manifests in the folders by name; raise ``BadSettings`` naming the file and key that is wrong."""
+    """The manifests in the folders, by name; raise ``BadSettings`` naming the faulty file and key."""
     by_name: dict[str, ModelManifest] = {}
     for path in (path for place in (folder, *further) for path in sorted(place.glob("*.toml"))):
         manifest = load(path)
-        if manifest.name in by_name:  # of a model that is known, a site must not drop the hashes
+        if manifest.name in by_name:  # a site must not replace a shipped manifest and its hashes
             raise BadSettings("manifest.twice", path=str(path), name=manifest.name)
         by_name[manifest.name] = manifest
     return by_name
@@ -138,36 +138,32 @@ def load(path: Path) -> ModelManifest:
     specs, shape = values.pop("files", []), values.pop("shape", {})
     if not isinstance(specs, list) or not specs:
         raise BadSettings("manifest.no_files", path=str(path))
-    manifest: ModelManifest = _filled(ModelManifest, path, values)
+    manifest: ModelManifest = _make(ModelManifest, path, values)
     if manifest.role not in ROLES or not NAME.fullmatch(manifest.name):
         raise BadSettings("manifest.name_or_role", path=str(path), roles=tuple(ROLES))
     libraries = LIBRARIES.get(manifest.role, ("",))
     if manifest.library not in libraries:
         raise BadSettings("manifest.library", path=str(path), libraries=tuple(filter(None, libraries)))
-    files = tuple(_filled(FileSpec, path, spec) for spec in specs)
-    return replace(manifest, files=files, shape=_filled(Shape, path, shape))
+    files = tuple(_make(FileSpec, path, spec) for spec in specs)
+    return replace(manifest, files=files, shape=_make(Shape, path, shape))
 
 
-def _filled(kind: Any, path: Path, values: Any) -> Any:
-    """A ``kind`` with ``values``; each must have the type of the field."""
+def _make(kind: Any, path: Path, values: Any) -> Any:
+    """Make a ``kind`` from ``values``; each must have the field's type."""
     if not isinstance(values, dict):
         raise BadSettings("manifest.table", path=str(path), name=kind.__name__)
     known = {item.name: item for item in fields(kind)}
     for name, value in values.items():
-        if name not in known or not _fits(value, str(known[name].type)):
+        if name not in known or not _has_type(value, str(known[name].type)):
             raise BadSettings("manifest.unknown", path=str(path), name=name)
-    missing = [name for name, item in known.items() if _needed(item) and name not in values]
+    needed = (item for item in known.values() if item.default is MISSING and item.default_factory is MISSING)
+    missing = [item.name for item in needed if item.name not in values]
     if missing:
         raise BadSettings("manifest.missing", path=str(path), name=missing[0])
     return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
 
 
-def _needed(item: Any) -> bool:
-    return item.default is MISSING and item.default_factory is MISSING
-
-
-def _fits(value: Any, kind: str) -> bool:
-    """Whether ``value`` has the type of a field, whose annotation is ``kind``."""
+def _has_type(value: Any, kind: str) -> bool:
     if kind.startswith("tuple"):
         return isinstance(value, list) and all(isinstance(item, str) for item in value)
     if kind == "float":

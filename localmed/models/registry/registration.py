@@ -1,7 +1,7 @@
-"""``registry.json`` in the folder of the models: what was added, when, by whom, and which model serves which role.
+"""Reads and writes ``registry.json``: the registered models, and which one serves each role.
 
-Replaced as a whole, in one step that survives a power cut; a digest of its content shows a flipped bit. A file that
-cannot be read is an error, never an empty registry.
+The file is replaced atomically and synced. A digest of its content detects flipped bits. An unreadable file is an
+error, never an empty registry.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FORMAT = 2
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What the file system says of a file. Whoever changes the file changes it, a restored date included (ctime)."""
+    """File metadata that changes whenever the file does, even if its date is restored (ctime)."""
 
     bytes: int
     mtime_ns: int
@@ -34,16 +34,16 @@ class Stamp:
 
     @classmethod
     def of(cls, path: Path) -> Stamp:
-        """The stamp of ``path`` now."""
+        """The current stamp of ``path``."""
         state = path.stat()
         return cls(state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file as it was when it was last hashed; ``name`` is relative to the model's folder.
+    """A file as of its last full hash; ``name`` is relative to the model's folder.
 
-    ``crc`` is its CRC-32, read again at every load (6 GB/s, where SHA-256 is 0.5 to 2); -1 where none was taken.
+    ``crc`` is its CRC-32, checked at every load (6 GB/s; SHA-256 reaches 0.5 to 2); -1 if unknown.
     """
 
     name: str
@@ -54,10 +54,10 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A registered model. ``listed``: there was a manifest of its name; ``header`` as its largest file gives it.
+    """A registered model. ``listed``: it had a manifest. ``header`` is from its largest file.
 
-    ``fingerprint`` (12 hex characters) tells trainings of one name apart. What follows ``header`` is as the manifest
-    said when the model was added: a manifest that changes later must not change what a vector means.
+    ``fingerprint`` (12 hex characters) distinguishes trainings of the same name. The fields after ``header`` are copied
+    from the manifest when the model is added, because a later change must not alter the meaning of stored vectors.
     """
 
     name: str
@@ -77,35 +77,35 @@ class Model:
 
     @property
     def bytes(self) -> int:
-        """All files together."""
+        """The size of all files."""
         return sum(file.stamp.bytes for file in self.files)
 
     @property
     def footprint(self) -> Footprint:
-        """What it takes, by its files and its header."""
+        """Memory needed, from its files and header."""
         numbers, context = (self.header.kv_numbers, self.header.context) if self.header else (0, 0)
         return Footprint(self.bytes, numbers * KV_BYTES, context or self.context, exact=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Registrations:
-    """Everything registered: models by name, and the name of the model that serves a role."""
+    """The registered models by name, and the name of the model that serves each role."""
 
     models: Mapping[str, Model] = field(default_factory=dict)
     roles: Mapping[str, str] = field(default_factory=dict)
 
-    def having(self, model: Model) -> Registrations:
-        """With ``model`` added or put in the place of the one of its name."""
+    def with_model(self, model: Model) -> Registrations:
+        """Add or replace ``model``."""
         return replace(self, models={**self.models, model.name: model})
 
-    def without(self, name: str) -> Registrations:
-        """Without the model ``name``, which then serves nothing."""
+    def without_model(self, name: str) -> Registrations:
+        """Remove model ``name`` and the roles that it serves."""
         models = {other: model for other, model in self.models.items() if other != name}
         return Registrations(models, {role: served_by for role, served_by in self.roles.items() if served_by != name})
 
 
 def read(folder: Path) -> Registrations:
-    """What is registered in ``folder``, empty if nothing was ever added; raise ``ModelError`` if it cannot be read."""
+    """The registrations of ``folder``, empty if there are none; raise ``ModelError`` if the file is unreadable."""
     try:
         outer = json.loads(files.own_bytes(folder / FILE))
         content = outer["registry"]
@@ -120,7 +120,7 @@ def read(folder: Path) -> Registrations:
 
 
 def write(folder: Path, registrations: Registrations) -> None:
-    """Replace what is registered in ``folder``."""
+    """Replace the registrations of ``folder``."""
     models = {name: asdict(model) for name, model in sorted(registrations.models.items())}
     content = {"format": FORMAT, "models": models, "roles": dict(sorted(registrations.roles.items()))}
     written = json.dumps({"digest": _digest(content), "registry": content}, indent=1)
@@ -132,7 +132,7 @@ def _digest(content: Any) -> str:
 
 
 def _model(values: dict[str, Any]) -> Model:
-    said = values["header"]  # an earlier version kept more of it
+    said = values["header"]  # an earlier version stored more fields
     header = said and {item.name: said[item.name] for item in fields(Header)}
     model: Model = Codec(()).decode({**values, "header": header}, Model)
     return model

@@ -1,11 +1,10 @@
-"""What the self-test of a chat model came to, kept beside the registry: ``chat_roles.json``.
+"""Self-test results of chat models, stored beside the registry in ``chat_roles.json``.
 
-It counts for the model that was tested and for no other, and for each role only as long as what was asked is what would
-be asked today: an update that changes the questions or a role's prompt leaves that role to rules until the test has
-been run again. A file that cannot be read is as none, and a model that was not tested serves no role that rules can
-serve. A model that somebody trusted without a test is trusted whatever the questions are.
+A result holds for the tested model only, and for a role only while its questions and prompt are unchanged; after an
+update that changes them, rules serve the role until the test has run again. An unreadable file counts as no result. An
+untested model serves no role that rules can serve. A model that was trusted without a test stays trusted.
 
-With it is kept what the server of a chat model can do (``Features``), as the test found it.
+The result includes what the chat server can do (``Features``).
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from localmed.domain.ports import ChatIdentity
 from localmed.process import files
 
 FILE = "chat_roles.json"
-Questions = Mapping[str, str]  # role -> the fingerprint of what a model is asked in it
+Questions = Mapping[str, str]  # role -> fingerprint of its questions and prompt
 
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """What a chat model's server can do; all of it until the self-test has found otherwise.
+    """What a chat server can do; everything, until the self-test finds otherwise.
 
-    ``schema``: it holds its model to a JSON schema. ``logprobs``: it tells the probabilities of the first token.
+    ``schema``: it enforces a JSON schema. ``logprobs``: it returns the log-probabilities of the first token.
     """
 
     schema: bool = True
@@ -35,7 +34,7 @@ class Features:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What the test of ``model`` came to: the roles that it failed in, of these questions; None: trusted untested."""
+    """The result for ``model``: the roles that it failed, and the questions asked (None: trusted without a test)."""
 
     model: str
     unfit: frozenset[str]
@@ -43,18 +42,18 @@ class Result:
     features: Features = Features()
 
     def of(self, identity: ChatIdentity) -> bool:
-        """Whether it is the result of the very model ``identity``."""
+        """Whether this is the result of ``identity``."""
         return self.model == _key(identity)
 
     def outdated(self, questions: Questions) -> frozenset[str]:
-        """The roles in which something else would be asked today: not tested."""
+        """The roles whose questions have changed since the test."""
         if self.questions is None:
             return frozenset()
         return frozenset(role for role, now in questions.items() if self.questions.get(role) != now)
 
 
 def read(folder: Path) -> Result | None:
-    """What is kept in ``folder``, None if there is nothing."""
+    """The stored result, or None."""
     try:
         kept = json.loads(files.own_bytes(folder / FILE))
         questions = None if kept.get("trusted") is True else dict(kept.get("questions", {}))
@@ -65,18 +64,18 @@ def read(folder: Path) -> Result | None:
 
 
 def unfit(kept: Result | None, identity: ChatIdentity, questions: Questions) -> frozenset[str] | None:
-    """The roles in which the model ``identity`` failed or is not tested by ``questions``; None: it was not tested."""
+    """The roles that ``identity`` failed or was not tested for with ``questions``; None if it was not tested at all."""
     return kept.unfit | kept.outdated(questions) if kept and kept.of(identity) else None
 
 
 def of_chat(folder: Path, chat: str) -> Result | None:
-    """The result of the model called ``chat``, None if it was not tested."""
+    """The result of the model called ``chat``, or None."""
     kept = read(folder)
     return kept if kept and (kept.model == chat or kept.model.startswith(f"{chat} ")) else None
 
 
 def features(folder: Path, chat: str) -> Features:
-    """What the server of the model called ``chat`` can do."""
+    """What the server of the model ``chat`` can do."""
     kept = of_chat(folder, chat)
     return kept.features if kept else Features()
 
@@ -88,16 +87,13 @@ def keep(
     questions: Questions | None,
     features: Features | None = None,
 ) -> None:
-    """Note that ``identity`` failed in ``roles``, of these ``questions``, in the place of what was noted before.
-
-    ``features``: None where they were not looked at; what was known of the same model stays.
-    """
+    """Store the result of ``identity``, replacing any other; ``features`` None keeps those of the same model."""
     before = read(folder)
     if features is None:
         features = before.features if before and before.of(identity) else Features()
     of = {"trusted": True} if questions is None else {"questions": dict(questions)}
     kept = {"model": _key(identity), "unfit": sorted(roles), **of, "features": asdict(features)}
-    folder.mkdir(parents=True, exist_ok=True)  # a site with a chat server has registered no model
+    folder.mkdir(parents=True, exist_ok=True)  # the folder is missing if no model was registered
     files.replace(folder / FILE, json.dumps(kept, indent=1).encode(), mode=0o666)  # less the umask
 
 

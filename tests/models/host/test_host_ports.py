@@ -13,7 +13,7 @@ from localmed.domain.errors import LocalmedError, ModelError, UsageError
 from localmed.domain.ports import UNWATCHED, CountingChat, Message, Reply, Request, Watch, encode_both
 from localmed.models.choice import choices
 from localmed.models.host import protocol
-from localmed.models.host.client import NOTHING, Client, Hosted, connect, unhurried
+from localmed.models.host.client import NOTHING, Client, Hosted, at_low_priority, connect
 from localmed.models.registry.registration import Model, Registrations
 from tests.fakes import HashedWords, WeighedWords
 from tests.models.chat_contract import ChatContract
@@ -28,7 +28,7 @@ TEXTS = ["the dose of the day", "剂量是多少", "", "\ud800 half a character"
 def test_vectors_are_those_of_the_model_bit_for_bit(hosted: Hosted, count: int) -> None:
     texts = [f"{TEXTS[number % len(TEXTS)]} {number}" for number in range(count)]
     assert hosted.encoder is not None
-    for encoder in (hosted.encoder, unhurried(hosted.encoder)):
+    for encoder in (hosted.encoder, at_low_priority(hosted.encoder)):
         assert encoder.identity == WeighedWords().identity
         vectors = encoder.encode(texts, "passage")
         assert vectors.dtype == np.float32
@@ -43,7 +43,7 @@ def test_what_the_others_say_is_what_the_models_say(house: House, hosted: Hosted
     """The encoder that rules were fitted on, reranker, judge and index."""
     fitted = there(hosted.fitted)
     assert fitted.identity == HashedWords().identity != WeighedWords().identity
-    for one in (fitted, unhurried(fitted)):
+    for one in (fitted, at_low_priority(fitted)):
         assert np.array_equal(one.encode(TEXTS, "query"), HashedWords().encode(TEXTS, "query"))
     reranker, judge = there(hosted.reranker), there(hosted.entailment)
     assert (reranker.name, judge.name, judge.languages) == (Overlap.name, Same.name, Same.languages)

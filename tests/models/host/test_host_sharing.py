@@ -12,7 +12,7 @@ import pytest
 
 from localmed.domain.errors import Busy, Cancelled, ModelError
 from localmed.domain.ports import UNWATCHED, Message, Reply, Request, Watch
-from localmed.models.host.client import Hosted, unhurried
+from localmed.models.host.client import Hosted, at_low_priority
 from localmed.process import hooks
 from tests.models.host.conftest import Start
 from tests.models.host.house import WAIT, House, there, until
@@ -55,7 +55,7 @@ def held(house: House, hosted: Hosted, threads: ThreadPoolExecutor) -> Future[ob
 def test_low_priority_waits_for_everybody_else(house: House, hosted: Hosted, threads: ThreadPoolExecutor) -> None:
     first = held(house, hosted, threads)
     encoder = there(hosted.encoder)
-    low = threads.submit(unhurried(encoder).encode, [f"low {number}" for number in range(70)], "passage")
+    low = threads.submit(at_low_priority(encoder).encode, [f"low {number}" for number in range(70)], "passage")
     until(lambda: house.host.status().waiting["small"] == 1)  # the first of three pieces
     usual = [threads.submit(encoder.encode, [f"usual {number}"], "query") for number in range(3)]
     until(lambda: house.host.status().waiting["small"] == 4)

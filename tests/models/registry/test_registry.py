@@ -35,7 +35,7 @@ def test_a_file_is_copied_hashed_and_recorded(registry: Registry, tiny: Path) ->
     assert model.header is not None
     assert model.header.architecture == "qwen3"
     assert registry.model("tiny") == model  # as it was written
-    [path] = registry.opened("tiny").paths
+    [path] = registry.open("tiny").paths
     assert path.read_bytes() == CONTENT
     assert stat.S_IMODE(path.stat().st_mode) == 0o400
     assert stat.S_IMODE(registry.folder.stat().st_mode) == 0o700
@@ -48,11 +48,11 @@ def test_a_file_is_copied_hashed_and_recorded(registry: Registry, tiny: Path) ->
 def test_a_copy_that_was_not_recorded_is_taken_if_it_is_the_same(registry: Registry, tiny: Path) -> None:
     """As a kill leaves it between the renaming of the copy and the record."""
     added = registry.add(tiny, "x")
-    inode = registry.opened("tiny").paths[0].stat().st_ino
-    registration.write(registry.folder, registry.registrations.without("tiny"))
+    inode = registry.open("tiny").paths[0].stat().st_ino
+    registration.write(registry.folder, registry.registrations.without_model("tiny"))
     assert registry.add(tiny, "x").files[0].sha256 == added.files[0].sha256
-    assert registry.opened("tiny").paths[0].stat().st_ino == inode, "it is not copied again"
-    registration.write(registry.folder, registry.registrations.without("tiny"))
+    assert registry.open("tiny").paths[0].stat().st_ino == inode, "it is not copied again"
+    registration.write(registry.folder, registry.registrations.without_model("tiny"))
     tiny.write_bytes(CONTENT[:-1] + b"?")
     with pytest.raises(UsageError) as raised:
         registry.add(tiny, "x")
@@ -62,14 +62,14 @@ def test_a_copy_that_was_not_recorded_is_taken_if_it_is_the_same(registry: Regis
 def test_a_folder_takes_what_its_manifest_names(registry: Registry, tmp_path: Path) -> None:
     model = registry.add(encoder_folder(tmp_path / "stick" / "Small-Encoder"), "x")
     assert [file.name for file in model.files] == ["config.json", "extra/a.json", "model.safetensors"]
-    assert registry.opened("small-encoder").paths[1].read_bytes() == b"{}"
+    assert registry.open("small-encoder").paths[1].read_bytes() == b"{}"
 
 
 def test_a_folder_that_lies_in_its_place_is_not_copied(registry: Registry) -> None:
     folder = encoder_folder(registry.folder / "small-encoder")
     before = (folder / "model.safetensors").stat().st_ino
     registry.add(folder, "x")
-    assert registry.opened("small-encoder").folder.joinpath("model.safetensors").stat().st_ino == before
+    assert registry.open("small-encoder").folder.joinpath("model.safetensors").stat().st_ino == before
     assert "onnx/model.onnx" in [file.name for file in registry.model("small-encoder").files]  # it might be loaded
 
 
@@ -94,7 +94,7 @@ def test_a_split_model_is_described_by_its_first_file(registry: Registry, tmp_pa
     header = registry.add(tmp_path / "big", "x", role="chat", template="chatml").header
     assert header is not None
     assert header.architecture == "qwen3"
-    assert registry.opened("big").gguf.name == "big-00001-of-00002.gguf"
+    assert registry.open("big").gguf.name == "big-00001-of-00002.gguf"
 
 
 @pytest.mark.parametrize("hashed", ['sha256 = "00ff"', "bytes = 7", ""])
@@ -166,7 +166,7 @@ def test_one_change_at_a_time(added: Registry, tiny: Path) -> None:
             added.remove("tiny")
         with pytest.raises(Busy):
             added.use("chat", "tiny")
-        assert added.opened("tiny")  # reading goes on
+        assert added.open("tiny")  # reading goes on
 
 
 def test_what_happens_while_it_is_copied_leaves_nothing(registry: Registry, tiny: Path) -> None:
@@ -208,7 +208,7 @@ def test_kill_9_while_adding(registry: Registry, tiny: Path, tmp_path: Path) -> 
         process.send_signal(signal.SIGKILL)
     assert leftovers(registry) == [".adding-tiny"]
     with pytest.raises(UnknownName):
-        registry.opened("tiny")
+        registry.open("tiny")
     assert registry.strangers() == []
     assert registry.add(tiny, "x").bytes == tiny.stat().st_size
     assert not leftovers(registry)

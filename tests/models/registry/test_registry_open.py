@@ -49,7 +49,7 @@ def replace_with_the_same_dates(path: Path) -> None:
 def test_a_changed_file_is_never_opened(added: Registry, harm: object, reason: str) -> None:
     assert callable(harm)
     harm(stored(added))
-    for attempt in (lambda: added.opened("tiny"), lambda: added.use("chat", "tiny")):
+    for attempt in (lambda: added.open("tiny"), lambda: added.use("chat", "tiny")):
         with pytest.raises(ModelError, match=reason):
             attempt()
     for full in (False, True):
@@ -62,7 +62,7 @@ def test_a_file_put_beside_is_told(added: Registry, name: str) -> None:
     """A library that loads a whole folder could take it for the model's."""
     make(added.folder / "tiny" / name, b"x" * 30)
     with pytest.raises(ModelError, match=pattern("model.file_stranger")):
-        added.opened("tiny")
+        added.open("tiny")
     assert added.problems("tiny", full=False) == [message("model.file_stranger", file=name)]
 
 
@@ -72,9 +72,9 @@ def test_a_flipped_bit_beneath_the_dates_is_not_loaded(added: Registry) -> None:
     flip(path)
     model = added.model("tiny")
     forged = replace(model.files[0], stamp=registration.Stamp.of(path))
-    registration.write(added.folder, added.registrations.having(replace(model, files=(forged,))))
+    registration.write(added.folder, added.registrations.with_model(replace(model, files=(forged,))))
     with pytest.raises(ModelError, match="sha256 differs"):
-        added.opened("tiny")
+        added.open("tiny")
     assert not added.problems("tiny", full=False)
     assert added.problems("tiny", full=True) == [message("file.changed", file="Tiny-Q8_0.gguf")]
 
@@ -83,15 +83,15 @@ def test_a_touched_file_or_one_without_a_sum_is_hashed_once(added: Registry) -> 
     """As an earlier version left it. Somebody who changes the registry meanwhile is no hindrance."""
     model, seen = added.model("tiny"), list[str]()
     older = tuple(replace(file, crc=-1) for file in model.files)
-    registration.write(added.folder, added.registrations.having(replace(model, files=older)))
+    registration.write(added.folder, added.registrations.with_model(replace(model, files=older)))
     with added._changing():
-        assert added.opened("tiny").model.files == older
+        assert added.open("tiny").model.files == older
     for _ in range(3):
-        added.opened("tiny", lambda done, doing: seen.append(doing))
+        added.open("tiny", lambda done, doing: seen.append(doing))
     assert added.model("tiny").files == model.files
     os.utime(stored(added))
     for _ in range(3):
-        added.opened("tiny", lambda done, doing: seen.append(doing))
+        added.open("tiny", lambda done, doing: seen.append(doing))
     assert seen == ["Tiny-Q8_0.gguf"] * 2
 
 
@@ -141,7 +141,7 @@ def test_every_damage_to_the_record_is_told(added: Registry) -> None:
     for damage in (b"", whole[:-20], b"[]", b"{}", b"\xff\xfe", whole.replace(b'"tiny"', b'"tinx"', 1), b"null"):
         path.write_bytes(damage)
         with pytest.raises(ModelError, match="cannot be read"):
-            added.opened("tiny")
+            added.open("tiny")
         with pytest.raises(ModelError):
             added.remove("tiny")
         assert path.read_bytes() == damage  # not overwritten with an empty one
@@ -157,7 +157,7 @@ def test_after_the_record_is_lost_models_are_added_where_they_lie(added: Registr
     (added.folder / registration.FILE).unlink()
     assert added.strangers() == ["tiny"]
     assert added.add(added.folder / "tiny", "x").name == "tiny"
-    assert added.opened("tiny")
+    assert added.open("tiny")
 
 
 def test_a_record_written_while_it_is_read(added: Registry) -> None:
