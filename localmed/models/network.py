@@ -40,7 +40,7 @@ Batch = tuple[list[int], Any]  # the texts' places, and what the network returne
 def load_torch() -> None:
     """Load torch whole, in a process that is prepared for it; raise ``ImportError`` where there is none."""
     before_models()
-    with interrupts.held():
+    with interrupts.delayed():
         import torch  # noqa: F401
 
 

@@ -46,7 +46,7 @@ class Network:
 
     def __init__(self, graph: bytes) -> None:
         """Raise ``ImportError`` where there is no onnxruntime."""
-        with interrupts.held():
+        with interrupts.delayed():
             import onnxruntime
 
         options = onnxruntime.SessionOptions()

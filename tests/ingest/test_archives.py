@@ -240,7 +240,7 @@ def test_a_link_out_of_the_folder_is_passed_over_and_one_within_is_read(corpus: 
     write(corpus.parent / "elsewhere", {"secret.txt": "secret"})
     (corpus / "out.txt").symlink_to(corpus.parent / "elsewhere" / "secret.txt")
     (corpus / "in.txt").symlink_to(corpus / "a.txt")
-    chosen, skipped = sources.find([corpus])
+    chosen, skipped = sources.find_sources([corpus])
     assert {source.name for source in chosen} == {"a.txt", "in.txt"}
     assert [(Path(line.path).name, words(line.detail)) for line in skipped] == [("out.txt", said("source.link_out"))]
 

@@ -26,7 +26,7 @@ from localmed.ingest import sources
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.parsed import FieldMapping
 from localmed.ingest.pipeline import Importer
-from localmed.ingest.reading import UNFINISHED, Reading, refusal, unmarked
+from localmed.ingest.reading import UNFINISHED, Reading, refusal, strip_mark
 from localmed.library import originals
 from localmed.library.catalogue import ImportedFile
 from localmed.library.in_force import in_force
@@ -389,7 +389,7 @@ def test_a_folder_that_cannot_be_listed_is_not_an_empty_one() -> None:
         os.seteuid(65534)
         try:
             with pytest.raises(UsageError, match=r"cannot be read \(permission denied\)"):
-                sources.find([Path(name)])
+                sources.find_sources([Path(name)])
         finally:
             os.seteuid(0)
 
@@ -402,11 +402,11 @@ def test_hidden_and_odd_names_are_found_or_passed_over(corpus: Path) -> None:
     os.mkfifo(corpus / "pipe.txt")
     (corpus / "loop").symlink_to(corpus)
     (corpus / "dangling.txt").symlink_to(corpus / "nothing")
-    sources_found, skipped = sources.find([corpus])
+    sources_found, skipped = sources.find_sources([corpus])
     assert {source.name for source in sources_found} == {"A.TXT", "指南 1.md"}
     assert [Path(line.path).name for line in skipped] == ["b.doc", "dangling.txt", "pipe.txt"]
     with pytest.raises(InputError):
-        sources.find([corpus / "dangling.txt"])
+        sources.find_sources([corpus / "dangling.txt"])
 
 
 def test_ctrl_c_leaves_the_old_generation_and_the_next_import_goes_on(settings: Settings, corpus: Path) -> None:
@@ -477,7 +477,7 @@ def test_a_reading_that_lost_pages_does_not_replace_a_better_one(
 def test_what_was_never_stored_is_taken_as_it_is_and_marked() -> None:
     reading = Reading(lost=1)
     assert refusal(reading, None, [], "new") is None
-    assert (reading.mark, unmarked(reading.mark + "recipe")) == (UNFINISHED, "recipe")
+    assert (reading.mark, strip_mark(reading.mark + "recipe")) == (UNFINISHED, "recipe")
 
 
 @needs_engine

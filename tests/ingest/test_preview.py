@@ -82,7 +82,7 @@ def page(settings: Settings, target: Path, *paths: Path, language: str = "en") -
 
 
 def empty_page(language: str = "en") -> PreviewPage:
-    return PreviewPage(described().collection.title, language, draw.thumbnails, "2026-01-02", "1.0")
+    return PreviewPage(described().collection.title, language, draw.draw_thumbnails, "2026-01-02", "1.0")
 
 
 def test_without_a_library_everything_is_new_and_none_is_made(
@@ -262,7 +262,7 @@ def test_nothing_that_a_browser_obeys_reaches_the_page(tmp_path: Path) -> None:
         replace(Passage("p", "d", "ward", "en", "", odd, (odd,), odd, "0-9"), table=table) for table in (False, True)
     ]
     reason = message("literal", text=odd)
-    with PreviewPage(odd, "en", draw.thumbnails, "2026-01-02", "1.0") as made:
+    with PreviewPage(odd, "en", draw.draw_thumbnails, "2026-01-02", "1.0") as made:
         made.add(FilePreview(f"/{odd}.txt", "new", reason, (((document, tuple(texts)), "new"),), notes=(reason,)))
         written = "".join(made.chunks())
     seen = Seen(written)

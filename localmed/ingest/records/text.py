@@ -1,14 +1,14 @@
-"""A record in prose, English or Chinese: its headed lists as they stand, and in its own words what else may matter.
+"""Reads a record in prose, English or Chinese: its headed lists, its values, and quotations of everything else.
 
 - *Problems*, *medicines* and *allergies* are the entries under their own headings. A list that may deny, stop or plan
-  something, or speak of somebody else, is not read: its lines are quoted.
-- *Results* are the values under a heading of results, in a line that holds nothing but values; others are quoted.
-- *Age* and *sex* are what the record labels so, else what its first sentence with an age says.
-- Any other medicine is *named*, with its sentence; one that is named already and stopped elsewhere is not named again.
-- All else is quoted (*unread*), so that nothing is dropped silently; but what only names somebody.
+  something, or concern another person, is quoted instead.
+- *Results* are the values under a heading of results, on lines that contain only values.
+- *Age* and *sex* are as labelled, else as in the first sentence with an age.
+- Any other medicine is *named* with its sentence, unless it was named before and is stopped there.
+- All else but identifiers is quoted (*unread*), so nothing is dropped silently.
 
-Nothing is concluded from a sentence: who takes what, and since when, is for whoever reads it, or for a model. Not
-covered: headings that ``text/records.toml`` does not have. Time is linear in the text.
+No conclusion is drawn from a sentence: who takes what, and since when, is left to the reader or a model. Headings are
+those of ``text/records.toml``. Time is linear in the text.
 """
 
 from __future__ import annotations
@@ -23,7 +23,15 @@ from itertools import chain
 
 from localmed.domain import Message, message
 from localmed.domain.patient import EntryKind, Measured, PatientRecord, RecordEntry
-from localmed.ingest.records.parts import ENTRY_CHARACTERS, STRUCK, entries, measure_name, newest, one_patient, struck
+from localmed.ingest.records.parts import (
+    ENTRY_CHARACTERS,
+    STRUCK,
+    check_one_patient,
+    entries,
+    measure_name,
+    newest_results,
+    strike_identifiers,
+)
 from localmed.text import measures, medicines, units
 from localmed.text.language import HAN, aligned, clean, detect, fold
 from localmed.text.tables import cues, in_characters, in_words, table
@@ -116,18 +124,18 @@ _AT_THE_AGE = re.compile(r"\b(?:since|at|from|until|as an?|when|by|aged?) (?:the
 
 
 def read_text(text: str) -> PatientRecord:
-    """The record in ``text``; raise ``InputError`` where it is plainly of two patients."""
+    """The record in ``text``; raise ``InputError`` if it is plainly about two patients."""
     text = clean(text)
-    one_patient(text)
-    return from_prose(struck(text))
+    check_one_patient(text)
+    return from_prose(strike_identifiers(text))
 
 
 def from_prose(text: str) -> PatientRecord:
-    """The record in prose that names nobody."""
+    """The record in prose without identifiers."""
     prose = _Prose(text)
     listed = list(_listed(prose))
-    results, _ = newest(_sure_results(prose))
-    _, remarks = newest(prose.measured, prose.language)
+    results, _ = newest_results(_sure_results(prose))
+    _, remarks = newest_results(prose.measured, prose.language)
     named, quoted = list(_named(prose, listed)), list(_quoted(prose, listed))
     read = (
         *_person(prose), *listed, *(_result(prose, EntryKind.RESULT, one) for one in results), *named, *quoted,
@@ -164,19 +172,19 @@ def from_prose(text: str) -> PatientRecord:
 
 
 def listed(name: str, text: str) -> list[str]:
-    """The entries of the list ``name`` (problems, medications, allergies) that ``text`` without a heading is."""
+    """The entries of ``text`` as the list ``name`` (problems, medications, allergies)."""
     names: tuple[str, ...] = getattr(from_prose(f"{name}: {text}"), name)
     return list(names)
 
 
 def values_in(text: str) -> tuple[Measured, ...]:
-    """The plausible values that ``text`` names, one of each measure: what somebody typed as a result."""
-    return newest(measures.measured(fold(aligned(text))))[0]
+    """The newest plausible value of each measure in ``text``, such as a typed result."""
+    return newest_results(measures.measured(fold(aligned(text))))[0]
 
 
 @dataclass(frozen=True, slots=True)
 class _List:
-    """What stands under a heading at ``start:end``; its section goes on to ``until``, where the next heading is."""
+    """A list under a heading at ``start:end``; its section ends at ``until``, the next heading."""
 
     name: str
     start: int
@@ -185,8 +193,6 @@ class _List:
 
 
 class _Prose:
-    """A record's text, cut once into sentences and headed lists."""
-
     def __init__(self, text: str) -> None:
         self.text, self.folded, self.language = text, fold(aligned(text)), detect(text)
         self.mentions = medicines.mentions(self.folded)
@@ -200,14 +206,13 @@ class _Prose:
         self.lists = [self._list(mark, end) for mark, end in zip(headings, ends[1:], strict=True) if not mark["other"]]
 
     def _list(self, heading: re.Match[str], until: int) -> _List:
-        """A list ends with its sentence or line, a numbered one with its line, one on new lines with a blank one."""
+        """A list ends with its sentence or line; a numbered one with its line; one on new lines with a blank line."""
         start = heading.end()
         in_line = _LINE_END if _NUMBERED.match(self.text, start) else _END
         last = (_BLANK_LINE if _NEW_LINE.match(self.text, start) else in_line).search(self.text, start, until)
         return _List(heading.lastgroup or "", start, last.start() if last else until, until)
 
     def sentence(self, place: int) -> tuple[int, int]:
-        """The sentence that holds ``place``."""
         return self.sentences[max(0, bisect_right(self._starts, place) - 1)]
 
     def line_end(self, place: int) -> int:
@@ -217,7 +222,7 @@ class _Prose:
 
     @cached_property
     def stopped(self) -> frozenset[str]:
-        """The ingredients of which a sentence, or a heading that none is known by, may say that they are not taken."""
+        """The ingredients that a sentence, or a heading of no known list, may say are not taken."""
         known = {one.start for one in self.lists}
         doubtful = []
         for mention in self.mentions:
@@ -227,7 +232,7 @@ class _Prose:
         return frozenset(name for mention in doubtful for name in mention.ingredients)
 
     def entry(self, kind: EntryKind, start: int, end: int, text: str = "") -> RecordEntry:
-        """An entry read at ``start:end``; its words are the sentence, and the heading right before it."""
+        """An entry at ``start:end``; its words are the sentence and a heading right before it."""
         first, last = self.sentence(start)
         words = " ".join(self.text[self._headings.get(first, first) : max(last, end)].split())
         own = " ".join(self.text[start:end].split())[:ENTRY_CHARACTERS]
@@ -235,7 +240,7 @@ class _Prose:
 
 
 def _is_entry(heading: re.Match[str]) -> bool:
-    """Whether a heading is an entry of a list: "K: 5.9", "Aspirin: 75 mg"."""
+    """Whether a heading is a list entry: "K: 5.9", "Aspirin: 75 mg"."""
     name = heading["other"]
     return bool(name) and bool(
         _PRESSURE.fullmatch(name.strip()) or measures.mentioned(name) or medicines.mentions(name)
@@ -243,7 +248,6 @@ def _is_entry(heading: re.Match[str]) -> bool:
 
 
 def _doubtful(text: str) -> bool:
-    """Whether ``text`` may deny, stop or plan something, or speak of somebody else."""
     return any(cue.search(text) for cue in _DOUBT)
 
 
@@ -251,7 +255,6 @@ def _doubtful(text: str) -> bool:
 
 
 def _listed(prose: _Prose) -> Iterator[RecordEntry]:
-    """The entries of the lists that are in no doubt, and the lines of the others."""
     for one in prose.lists:
         if one.name == "medications":
             yield from _medicines(prose, one)
@@ -267,12 +270,11 @@ def _items(prose: _Prose, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _behind(prose: _Prose, one: _List) -> str:
-    """The line behind a list, in its section."""
     return prose.text[one.end : one.until].lstrip(" \t.。;；\n").split("\n", 1)[0]
 
 
 def _others(prose: _Prose, one: _List) -> Iterator[RecordEntry]:
-    """Problems or allergies. A list of lines is in doubt as a whole, one in a line from semicolon to semicolon."""
+    """Problems or allergies. A list of lines is doubtful as a whole, one on a line between semicolons."""
     text = prose.text[one.start : one.end]
     whole = "\n" in text and _doubtful(text)
     for clause in _CLAUSE.finditer(prose.text, one.start, one.end):
@@ -292,9 +294,10 @@ def _is_short(item: str) -> bool:
 
 
 def _medicines(prose: _Prose, one: _List) -> Iterator[RecordEntry]:
-    """A list of medicines: an entry that is nothing but a medicine, its amount and directions is taken, if each entry
-    has a name or an amount, and no word of the list, or of a line behind it that names none, leaves it in doubt, nor
-    any sentence of the record that names the same medicine.
+    """The entries of a list of medicines.
+
+    One that is only a medicine, amount and directions is taken if every entry has a name or an amount, no word of the
+    list, or of the line after it, casts doubt, and no sentence of the record may stop the medicine.
     """
     behind = _behind(prose, one)
     around = prose.text[one.start : one.end] + ("" if medicines.mentions(behind) else f"\n{behind}")
@@ -313,7 +316,7 @@ def _medicines(prose: _Prose, one: _List) -> Iterator[RecordEntry]:
 
 
 def _beside(item: str) -> tuple[bool, bool, int]:
-    """Whether an entry names a medicine, whether it has an amount, and how many other words than directions."""
+    """Whether an entry names a medicine, whether it has an amount, and the number of words besides directions."""
     rest = fold(item)
     mentions = medicines.mentions(rest)
     for mention in reversed(mentions):
@@ -327,7 +330,7 @@ def _beside(item: str) -> tuple[bool, bool, int]:
 
 
 def _sure_results(prose: _Prose) -> Iterator[Measured]:
-    """The values of lines that hold nothing else, under a heading of results, that stand once in the record."""
+    """The values on lines of values under a heading of results that occur once in the record."""
     values, by_line = defaultdict[str, set[float]](set), defaultdict[int, list[Measured]](list)
     for result in prose.measured:
         values[result.name].add(result.value)
@@ -341,7 +344,7 @@ def _sure_results(prose: _Prose) -> Iterator[Measured]:
 
 
 def _is_values(line: str) -> bool:
-    """Whether each number of a line has a name of its own: "eGFR 34, WBC 12.3", not "eGFR 70, recheck 34"."""
+    """Whether each number of a line has its own name: "eGFR 34, WBC 12.3", not "eGFR 70, recheck 34"."""
     clauses = (clause for clause in _COMMA.split(_RANGE.sub("", line)) if _DIGIT.search(clause))
     return all(
         _NAMED_VALUE.fullmatch(clause)
@@ -359,7 +362,7 @@ def _result(prose: _Prose, kind: EntryKind, result: Measured) -> RecordEntry:
 
 
 def _person(prose: _Prose) -> Iterator[RecordEntry]:
-    """Age and sex by their labels, else of the first sentence with an age."""
+    """Age and sex by their labels, else from the first sentence with an age."""
     told = {entry.kind: entry for entry in (*_opening(prose), *_labelled(prose))}
     yield from told.values()
 
@@ -373,7 +376,7 @@ def _labelled(prose: _Prose) -> Iterator[RecordEntry]:
 
 
 def _opening(prose: _Prose) -> Iterator[RecordEntry]:
-    """What the first sentence with an age says, if it speaks of one person, one age and one sex."""
+    """Age and sex in the first sentence with an age, if it has one person, one age and one sex."""
     for start, end in prose.sentences:
         short, ages = _SHORT.match(prose.text, start, end), list(_AGE.finditer(prose.folded, start, end))
         if start >= OPENING or short or ages:
@@ -400,7 +403,7 @@ def _opening(prose: _Prose) -> Iterator[RecordEntry]:
 
 
 def _named(prose: _Prose, listed: Iterable[RecordEntry]) -> Iterator[RecordEntry]:
-    """The medicines that are named elsewhere than in the entries ``listed``."""
+    """The medicines named outside the entries ``listed``."""
     read = [(entry.start, entry.end) for entry in listed if entry.kind is not EntryKind.UNREAD]
     read += [(result.start, result.end) for result in prose.measured]  # potassium is both
     covered = {place for start, end in read for place in range(start, end)}
@@ -413,7 +416,7 @@ def _named(prose: _Prose, listed: Iterable[RecordEntry]) -> Iterator[RecordEntry
 
 
 def _quoted(prose: _Prose, listed: Iterable[RecordEntry]) -> Iterator[RecordEntry]:
-    """What speaks of reactions and pregnancy: sentences outside the lists, and what of the lists is not read yet."""
+    """Reactions and pregnancy: sentences outside the lists, and unread items of the lists."""
     covered = {place for entry in listed for place in range(entry.start, entry.end)}
     lists = [one for one in prose.lists if one.name in _KINDS]
     within = {place for one in lists for place in range(one.start, one.end)}
@@ -430,12 +433,12 @@ def _quoted(prose: _Prose, listed: Iterable[RecordEntry]) -> Iterator[RecordEntr
 
 
 def _says(item: str) -> bool:
-    """Whether an item is more than a mark, a title or what named somebody ("MRN […]")."""
+    """Whether an item is more than a mark, a title or an identifier ("MRN […]")."""
     return bool(_SAYS.search(item)) and not (STRUCK in item and len(item.split()) <= STRUCK_WORDS)
 
 
 def _rest(prose: _Prose, read: Iterable[RecordEntry]) -> Iterator[RecordEntry]:
-    """What nothing was read of: sentences, and of those that something was read of what stands between commas."""
+    """The unread sentences, and of partly read ones the unread parts between commas."""
     covered = {place for entry in read for place in range(entry.start, entry.end)}
     for start, end in prose.sentences:
         items = [item for item in _items(prose, start, end) if _says(prose.text[slice(*item)])]
