@@ -114,7 +114,11 @@ class Parsers(AbstractContextManager["Parsers"]):
         for request, job in begin_ahead(requests, task_of, self._begin, self._settings):
             yield request, self._items(job) if job else iter(())
             if job:
-                self._drop(job)
+                with self._changed:
+                    job.abandoned = True
+                    while job.items:
+                        self._pop(job)
+                    self._changed.notify_all()
 
     # --- the consumer's side ---------------------------------------------------------------------------------------
 
@@ -150,13 +154,6 @@ class Parsers(AbstractContextManager["Parsers"]):
         self._bytes -= size
         return item
 
-    def _drop(self, job: _Job) -> None:
-        with self._changed:
-            job.abandoned = True
-            while job.items:
-                self._pop(job)
-            self._changed.notify_all()
-
     # --- a child's thread -----------------------------------------------------------------------------------------
 
     def _start_thread(self) -> None:
@@ -188,20 +185,17 @@ class Parsers(AbstractContextManager["Parsers"]):
         """Keep ``item`` until it is consumed, waiting for room; False if it is no longer wanted."""
         size = memory_size(item)
         with self._changed:
-            self._changed.wait_for(lambda: self._has_room(job))
-            if self._closed or job.abandoned:
+            while not (unwanted := self._closed or job.abandoned):
+                if (job.bytes if job is self._turn else self._bytes) < self._settings.ahead_bytes:
+                    break
+                self._changed.wait()
+            if unwanted:
                 return False
             job.items.append((item, size))
             job.bytes += size
             self._bytes += size
             self._changed.notify_all()
             return True
-
-    def _has_room(self, job: _Job) -> bool:
-        if self._closed or job.abandoned:
-            return True
-        held = job.bytes if job is self._turn else self._bytes
-        return held < self._settings.ahead_bytes
 
 
 def begin_ahead(

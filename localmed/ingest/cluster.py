@@ -24,6 +24,7 @@ from typing import Any
 from localmed import __version__
 from localmed.config import IngestSettings
 from localmed.domain.errors import BadSettings, LibraryError, LocalmedError, UsageError
+from localmed.ingest.ahead import LOOK
 from localmed.ingest.engine import Result, open_envelope, run_enveloped
 from localmed.ingest.preview import temporary_folder
 from localmed.process import confined, hooks
@@ -33,7 +34,6 @@ PREFIX = "localmed-ray-"
 RETRIES = 3  # of a step after its worker was lost
 STORE_BYTES = 256 * 2**20  # of Ray's shared memory; the rest goes to its temporary folder
 ANSWER_SECONDS = 10.0  # for a cluster to accept a connection; Ray itself asks for minutes
-LOOK = 0.5  # seconds between two checks whether the import was cancelled
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_DISABLE_IMPORT_WARNING": "1",

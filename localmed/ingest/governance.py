@@ -113,13 +113,10 @@ def _row(number: int, cells: Sequence[str], columns: Sequence[str]) -> Row | Non
 def _value(field: str, cell: str) -> str:
     if cell == CLEAR:
         return ""
-    return _date(cell) if field in DATES else cell
-
-
-def _date(cell: str) -> str:
-    """``cell`` as an ISO date; unchanged, to be refused, if a part makes no sense: a month 31 would become the year."""
-    date = values.edition(cell)
-    parts = len(_PART.findall(cell))
+    if field not in DATES:
+        return cell
+    date, parts = values.edition(cell), len(_PART.findall(cell))
+    # A date of which a part makes no sense is refused as written: a month 31 would become the whole year
     whole = parts < 2 or len(date) >= (7 if parts == 2 else 10)
     return date if whole and not (len(date) == 4 and len(cell) >= 8) else cell
 

@@ -16,8 +16,8 @@ The manifest's options say which files belong and how each is read; facts about 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatch
 from itertools import islice
 from pathlib import Path
@@ -43,12 +43,6 @@ RECIPE = 1  # increase when terms are stored differently: every file is then rea
 BATCH = 2_000  # terms between two steps of the progress bar: ~0.1 s
 _BY_SUFFIX = {".obo": "obo", ".rrf": "umls", ".tsv": "crossrefs"}
 SUFFIXES = (*_BY_SUFFIX, ".csv", ".txt")
-
-
-@dataclass(slots=True)
-class _Taken:
-    edition: str = ""
-    faults: list[Fault] = field(default_factory=list)
 
 
 class GraphImporter(Importer):
@@ -107,15 +101,15 @@ class GraphImporter(Importer):
                 self._put(builder, state, parser, twins, source)
 
     def _put(self, builder: Builder, state: State, parser: Parser, twins: Twins, source: Source) -> None:
-        path, recipe, sha256, taken = str(source.path), self._recipe(source), "", _Taken()
+        path, recipe, sha256, faults = str(source.path), self._recipe(source), "", list[Fault]()
         try:
             sha256 = builder.keep(source.path, self._settings.read.file_bytes, source.opened)
-            document = self._store_terms(builder, parser, source, sha256, taken)
+            document = self._store_terms(builder, parser, source, sha256, faults)
         except InputError as error:
             self._quarantine(state, (path, sha256, recipe), (), error)
             self._progress(source.bytes, source.path.name)
         else:
-            self._quarantine(state, (path, sha256, recipe), taken.faults)
+            self._quarantine(state, (path, sha256, recipe), faults)
             for old in twins.moved(document):
                 self._move(builder, old, document.id)
                 what = message("import.moved", what=message("import.the_document"), source=old.source)
@@ -128,45 +122,42 @@ class GraphImporter(Importer):
         builder.remove(
             stored.id for stored in builder.catalogue.of_file(self._name, file.path) if stored.id != document.id
         )
-        self._enter(builder, file, document, builder.catalogue.by_ids([document.id]).get(document.id))
+        self._store_document(builder, file, document, builder.catalogue.by_ids([document.id]).get(document.id))
         builder.catalogue.put_file(replace(file, root=file.root or (before.root if before else "")))
         self.report.lines.append(Line(file.path, "read", document.notes[0], 1))
 
-    def _store_terms(self, builder: Builder, parser: Parser, source: Source, sha256: str, taken: _Taken) -> Document:
-        """Store the terms of ``source``; return its document, or raise ``InputError`` and leave the graph unchanged."""
-        document = self._described(source, sha256)
-        mapping, file = self._mapping(source), self._settings.data / layout.FILES / sha256
-        items = parser.terms(file, document.media_type, mapping, self._settings.read, source.path.name)
+    def _store_terms(
+        self, builder: Builder, parser: Parser, source: Source, sha256: str, faults: list[Fault]
+    ) -> Document:
+        """Store the terms of ``source`` and collect its ``faults``; return its document.
+
+        Raise ``InputError``, with the graph unchanged, if it has no term.
+        """
+        document, name, done, count = self._described(source, sha256), source.path.name, 0, 0
+        file, edition = self._settings.data / layout.FILES / sha256, document.edition
+        items = parser.terms(file, document.media_type, self._mapping(source), self._settings.read, name)
         terms = builder.graph.writable()
-        number = terms.put_source(graph.Source(document.id, self._name, document.title, document.edition))
+        number = terms.put_source(graph.Source(document.id, self._name, document.title, edition))
         try:
-            self._add_terms(terms, number, items, source, taken)
-            edition = document.edition or taken.edition
+            while batch := list(islice(items, BATCH)):
+                faults += [item for item in batch if isinstance(item, Fault)]
+                part = [item for item in batch if isinstance(item, Term)]
+                terms.add(number, part)
+                count += len(part)
+                edition = edition or next((term.edition for term in part if term.edition), "")
+                end = max([done, *(term.end for term in part)])
+                self._progress(end - done, name)
+                done = end
+            self._progress(max(0, source.bytes - done), name)
+            if not count:
+                if faults:
+                    raise InputError("graph.no_terms_because", name=name, first=faults[0].message)
+                raise InputError("graph.no_terms", name=name)
             concepts, relations = terms.keep(number, edition)
         except BaseException:
             terms.undo()
             raise
         return replace(document, edition=edition, notes=(message("graph.stored", terms=concepts, relations=relations),))
-
-    def _add_terms(
-        self, terms: graph.Graph, number: int, items: Iterator[Term | Fault], source: Source, taken: _Taken
-    ) -> None:
-        """Store ``items`` in batches; raise ``InputError`` if there is no term among them."""
-        name, done, count = source.path.name, 0, 0
-        while batch := list(islice(items, BATCH)):
-            taken.faults += [item for item in batch if isinstance(item, Fault)]
-            part = [item for item in batch if isinstance(item, Term)]
-            terms.add(number, part)
-            count += len(part)
-            taken.edition = taken.edition or next((term.edition for term in part if term.edition), "")
-            end = max([done, *(term.end for term in part)])
-            self._progress(end - done, name)
-            done = end
-        self._progress(max(0, source.bytes - done), name)
-        if not count:
-            if taken.faults:
-                raise InputError("graph.no_terms_because", name=name, first=taken.faults[0].message)
-            raise InputError("graph.no_terms", name=name)
 
     def _described(self, source: Source, sha256: str) -> Document:
         own, edition = self._manifest.collection, str(self._mapping(source).options.get("edition", ""))

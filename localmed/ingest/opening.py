@@ -121,13 +121,13 @@ class Opening(AbstractContextManager["Opening"]):
     def _members(self, source: Source, part: Part) -> Iterator[_Step]:
         yield _Step(source, part.sha256, part, read=False)  # also for an archive without members
         notes: list[Message] = []
-        for member in self._unpacked(part, 1, notes):
+        for member in self._unpack(part, 1, notes):
             outcome, step = (member, part) if isinstance(member, Fault) else (None, member)
             yield _Step(source, part.sha256, step, outcome)
         for note in notes:
             yield _Step(source, part.sha256, part, note)
 
-    def _unpacked(self, part: Part, depth: int, notes: list[Message]) -> Iterator[Part | Fault]:
+    def _unpack(self, part: Part, depth: int, notes: list[Message]) -> Iterator[Part | Fault]:
         """The members of the archive ``part`` that have a reader, and faults for those that cannot be unpacked.
 
         Everything is unpacked before the first is yielded; ``notes`` receives a note on members without a reader.
@@ -153,7 +153,7 @@ class Opening(AbstractContextManager["Opening"]):
             notes.append(message("import.unread_members", count=unread.total(), name=part.name, kinds=kinds))
         for item in parts:
             if isinstance(item, Part) and item.reader == "archive":
-                yield from self._unpacked(item, depth + 1, notes)
+                yield from self._unpack(item, depth + 1, notes)
             else:
                 yield item
 
@@ -188,7 +188,7 @@ class Opening(AbstractContextManager["Opening"]):
             if step.outcome:
                 yield step.part, step.outcome
             elif not step.part.member:
-                yield from ((step.part, _untitled(item, step.part)) for item in items)
+                yield from ((step.part, _drop_copy_title(item, step.part)) for item in items)
             else:
                 yield from ((step.part, item) for item in self._member(step.part, items))
 
@@ -197,10 +197,10 @@ class Opening(AbstractContextManager["Opening"]):
             whole = list(items)
         except InputError as error:
             return [Fault(named(part.member), error.messages[0])]
-        return [name_by_member(_untitled(item, part), part.member, self._manifest.latest) for item in whole]
+        return [name_by_member(_drop_copy_title(item, part), part.member, self._manifest.latest) for item in whole]
 
 
-def _untitled(item: SourceRecord | Fault, part: Part) -> SourceRecord | Fault:
+def _drop_copy_title(item: SourceRecord | Fault, part: Part) -> SourceRecord | Fault:
     """``item`` without a title that its reader took from the name of the copy."""
     if isinstance(item, SourceRecord) and item.title == Path(part.sha256).stem:
         return replace(item, title="")

@@ -185,7 +185,10 @@ class Importer:
                 again = message("import.as_before", reason=rejected.reason)
                 self.report.lines.append(Line(path, "quarantined", again))
             elif before and (before.sha256, before.recipe) == now:
-                self._unchanged(builder, before, source)
+                self.report.lines.append(Line(path, "unchanged"))
+                if source.root and not before.root:  # from now on it is removed when it leaves the folder
+                    builder.catalogue.put_file(replace(before, root=source.root))
+                    builder.changed = True
                 if rejected:  # a bad version of it was, and this is the good one again
                     requarantine(state, self._name, path, [])
             elif before and (before.sha256, before.recipe) == (now[0], OUTDATED + now[1]):
@@ -198,12 +201,6 @@ class Importer:
         else:
             self.report.lines += [Line(str(source.path), "unchanged") for source in outdated]
         return reading_order(unread, known, self._manifest.latest)
-
-    def _unchanged(self, builder: Builder, before: ImportedFile, source: Source) -> None:
-        self.report.lines.append(Line(before.path, "unchanged"))
-        if source.root and not before.root:  # it was named by itself; from now on it goes when it leaves the folder
-            builder.catalogue.put_file(replace(before, root=source.root))
-            builder.changed = True
 
     def _recipe(self, source: Source) -> str:
         return self._descriptions.recipe(source)
@@ -285,15 +282,15 @@ class Importer:
             return False
         earlier = {document.id: document for document in (*before, *taken.reading.replaced)}
         builder.remove(document.id for document in before)
-        self._outdate(builder, taken.reading.replaced)
+        self._remove_older(builder, taken.reading.replaced)
         for old, new in taken.reading.moved:
             self._move(builder, old, new)
         for document in documents:
-            self._enter(builder, file, document, earlier.get(document.id))
+            self._store_document(builder, file, document, earlier.get(document.id))
         came_from = {new: old.id for old, new in taken.reading.moved}
         for document, cut in taken.reading.documents:
             remarks.carry(self._settings.data, cut, came_from.get(document.id, document.id))
-            self._suspect(file, cut)
+            self._mark_planted(file, cut)
         catalogue.put_file(file)
         builder.changed = True
         self.report.lines.append(Line(file.path, "read", None, len(documents), taken.passages))
@@ -301,7 +298,9 @@ class Importer:
             self._progress(taken.bytes, "")
         return True
 
-    def _enter(self, builder: Builder, file: ImportedFile, document: Document, before: Document | None) -> None:
+    def _store_document(
+        self, builder: Builder, file: ImportedFile, document: Document, before: Document | None
+    ) -> None:
         """Store ``document`` in place of ``before``. The manifest overrides fields that a librarian set."""
         governed = builder.catalogue.governed
         governed.yield_to([document.id], self._manifest.facts(Source(Path(file.path), file.root)))
@@ -311,7 +310,7 @@ class Importer:
             notes.append(message(f"import.status_{status.value}"))
         self.report.lines += [Line(file.path, "note", note) for note in notes]
 
-    def _suspect(self, file: ImportedFile, cut: Sequence[Passage]) -> None:
+    def _mark_planted(self, file: ImportedFile, cut: Sequence[Passage]) -> None:
         """Mark passages that address a language model, and report them."""
         known = remarks.remarks(self._settings.data)
         cleared = {name for name, remark in known.items() if remark.planted is Planted.CLEARED}
@@ -321,7 +320,7 @@ class Importer:
             ids = tuple(passage.id[:12] for passage in marked)
             self.report.lines.append(Line(file.path, "note", message("import.planted", count=len(ids), passages=ids)))
 
-    def _outdate(self, builder: Builder, replaced: Sequence[Document]) -> None:
+    def _remove_older(self, builder: Builder, replaced: Sequence[Document]) -> None:
         """Remove older versions; their files are read again if a file that may have the newer version goes.
 
         A missing file is read again once it is back, because it may be the newer one by then.

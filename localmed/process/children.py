@@ -37,16 +37,16 @@ def isolation() -> confined.Isolation:
     return confined.Isolation(network == "kernel", files == "kernel")
 
 
-class TooLong(Exception):
-    """A line has more bytes than allowed."""
-
-
 def command(module: str) -> tuple[str, ...]:
     """The command that starts a child running ``module``.
 
     -P keeps the working folder off the import path: a json.py beside the documents must not run.
     """
     return (sys.executable, "-P", "-m", module)
+
+
+class TooLong(Exception):
+    """A line has more bytes than allowed."""
 
 
 class Failed(Exception):

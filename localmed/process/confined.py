@@ -102,12 +102,9 @@ def own_loopback() -> bool:
     if unshare(CLONE_NEWNET):
         if unshare(CLONE_NEWUSER | CLONE_NEWNET):
             return False
-        for name, content in (
-            ("setgroups", "deny"),
-            ("uid_map", f"{owner} {owner} 1"),
-            ("gid_map", f"{group} {group} 1"),
-        ):
-            Path(f"/proc/self/{name}").write_text(content, "ascii")  # else files would seem to be nobody's
+        own = {"setgroups": "deny", "uid_map": f"{owner} {owner} 1", "gid_map": f"{group} {group} 1"}
+        for name, content in own.items():
+            Path(f"/proc/self/{name}").write_text(content, "ascii")  # else files seem to belong to nobody
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, SET_FLAGS, struct.pack("16sH14x", b"lo", UP))
     return True

@@ -32,7 +32,7 @@ def scrubbed(**more: str) -> dict[str, str]:
     return {**PATIENCE, **kept, **OFFLINE, **more}
 
 
-ARENAS = 2  # areas of memory that the threads of a process share
+ARENAS = 2  # memory areas that the threads of a process share
 _M_ARENA_MAX = -8  # of glibc's mallopt
 
 

@@ -56,18 +56,14 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Term | Fault]:
             yield from _terms(stanza, edition, line.end)
             stanza, header = _Stanza(line) if head[1] == "Term" else None, False
         elif header:
-            edition = edition or _edition(line.text)
+            date = _DATE.search(line.text) if line.text.startswith("data-version:") else None
+            edition = edition or (date[0] if date else "")
         elif stanza and line.text.strip():
             try:
                 _read_tag(stanza, line.text)
             except Unusable as error:
                 yield line.fault(error.reason)
     yield from _terms(stanza, edition, path.stat().st_size)
-
-
-def _edition(line: str) -> str:
-    match = _DATE.search(line) if line.startswith("data-version:") else None
-    return match[0] if match else ""
 
 
 def _read_tag(stanza: _Stanza, text: str) -> None:

@@ -20,7 +20,7 @@ from defusedxml.ElementTree import fromstring
 from localmed.domain.errors import InputError
 from localmed.domain.patient import Measured, PatientRecord
 from localmed.ingest.records.parts import assemble_record, years
-from localmed.ingest.records.text import listed
+from localmed.ingest.records.text import list_entries
 from localmed.text import measures
 
 NS = "{urn:hl7-org:v3}"
@@ -142,7 +142,7 @@ def _or_prose(name: str, names: list[str], section: Element) -> tuple[list[str],
     prose = " ".join("".join(text.itertext()).split()) if text is not None else ""
     if not prose or _NONE.search(prose):
         return [], bool(prose)
-    return listed(name, prose), False
+    return list_entries(name, prose), False
 
 
 def _results(section: Element) -> Iterator[Measured]:

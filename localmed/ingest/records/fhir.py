@@ -36,10 +36,7 @@ _TEXT: Mapping[str, Any] = {"type": "string", "minLength": 1}
 _DATE: Mapping[str, Any] = {"type": "string", "pattern": r"^\d{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?(T.+)?$"}
 _REFERENCE: Mapping[str, Any] = {"type": "object", "properties": {"reference": _TEXT, "display": _TEXT}}
 _CODING: Mapping[str, Any] = {"type": "object", "properties": {"system": _TEXT, "code": _TEXT, "display": _TEXT}}
-_CODE: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {"text": _TEXT, "coding": {"type": "array", "items": _CODING}},
-}
+_CODE = {"type": "object", "properties": {"text": _TEXT, "coding": {"type": "array", "items": _CODING}}}
 _QUANTITY: Mapping[str, Any] = {
     "type": "object",
     "properties": {"value": {"type": "number"}, "unit": _TEXT, "code": _TEXT, "comparator": _TEXT},

@@ -36,19 +36,17 @@ from localmed.text import measures, medicines, units
 from localmed.text.language import HAN, aligned, clean, detect, fold
 from localmed.text.tables import cues, in_characters, in_words, table
 
-TEXT_CHARACTERS = 20_000  # of the prose kept for a model to read
-SENTENCE_CHARACTERS = 300  # a longer one is cut, and quoted in parts
-OPENING = 300  # characters that may say whom the record is about
+TEXT_CHARACTERS = 20_000  # of the prose kept for a model
+SENTENCE_CHARACTERS = 300  # a longer one is split and quoted in parts
+OPENING = 300  # characters in which the first age may stand
 ITEM_WORDS = 8  # of an English entry; a longer one is a sentence
-ITEM_CHARACTERS = 24  # of a Chinese one
+ITEM_CHARACTERS = 24  # of a Chinese entry
 UNLISTED_WORDS = 3  # of a medicine that no table names
-MOST = 300  # entries with what nothing was read of; more of that is not quoted, which a note tells
-STRUCK_WORDS = 4  # of an item that only names somebody: "Date of birth […]"
-RESULTS = 2_000  # of a record; of one with more no value is read
+MOST = 300  # entries; further unread text is not quoted, which a note states
+STRUCK_WORDS = 4  # of an item that is only an identifier: "Date of birth […]"
+RESULTS = 2_000  # of a record; with more no value is read
 
-_KINDS = {
-    "problems": EntryKind.PROBLEM, "medications": EntryKind.MEDICINE, "allergies": EntryKind.ALLERGY,
-}  # fmt: skip
+_KINDS = {"problems": EntryKind.PROBLEM, "medications": EntryKind.MEDICINE, "allergies": EntryKind.ALLERGY}
 _TABLE = table("records")
 _KNOWN = "|".join(
     rf"(?P<{name}>(?:(?:{in_characters(one['before'])}) )?(?:{in_characters(one['en'])})|{in_characters(one['zh'])})"
@@ -62,7 +60,7 @@ _HEADING = re.compile(
 _SENTENCE = re.compile(rf"(?:[^.。;；\n]|\.(?=\S)){{1,{SENTENCE_CHARACTERS}}}")
 _BLANK_LINE = re.compile(r"\n[ \t]*\n|\Z")
 _NEW_LINE = re.compile(r"[ \t]*\n")
-_END = re.compile(r"\.(?!\S)|[。\n]|\Z")  # of a list that stands behind its heading
+_END = re.compile(r"\.(?!\S)|[。\n]|\Z")  # the end of a list on the line of its heading
 _NUMBERED, _LINE_END = re.compile(r"[ \t]*1[.)、][ \t]"), re.compile(r"\n|\Z")  # "1. Asthma 2. Gout" is one list
 _LINE = re.compile(r"[^\n]+")
 _CLAUSE = re.compile(r"[^;；\n]*[^;；\s][^;；\n]*")
@@ -73,16 +71,10 @@ _SAYS = re.compile(rf"[{HAN}]|(?:[^\W\d_]\W*){{3}}|[^\W\d_]\W*\d")  # more than 
 _LETTER, _DIGIT, _CAPITAL = re.compile(r"[^\W\d_]"), re.compile(r"\d"), re.compile(r"[\s\-*•·]*[A-Z]")
 _DIRECTIONS, _LITTLE = cues("records", "directions"), cues("records", "little")
 _WORD = re.compile(r"[^\W\d_]+")
-_DOUBT = (
-    cues("negation", "record"),
-    cues("records", "not_now"),
-    cues("records", "unsure"),
-    cues("records", "relative"),
-)
-_RELATIVE = _DOUBT[-1]
-_HARM = cues("records", "not_taken")
-_YEAR = re.compile(r"(?<![\d.])(?:19|20)\d\d(?![\d.])")  # a list of medicines or values of another time
-_NOT_NOW, _QUOTED = cues("records", "not_now"), cues("records", "quoted")
+_NOT_NOW, _RELATIVE, _QUOTED = (cues("records", name) for name in ("not_now", "relative", "quoted"))
+_DOUBT = (cues("negation", "record"), _NOT_NOW, cues("records", "unsure"), _RELATIVE)
+_HARM, _OTHER_TIME = cues("records", "not_taken"), cues("records", "other_time")
+_YEAR = re.compile(r"(?<![\d.])(?:19|20)\d\d(?![\d.])")  # medicines or values of another time
 _NOTHING = {name: in_characters(words) for name, words in _TABLE["nothing"].items()}
 _SAYS_NONE = re.compile(
     rf"[\s:：-]*(?:(?:{_NOTHING['begins_en']})\b(?:[ /,]+(?:{_NOTHING['en']}))*"
@@ -91,7 +83,6 @@ _SAYS_NONE = re.compile(
 )
 
 # Values: a name, a number (or a pressure) and its unit; in brackets perhaps the normal range.
-_OTHER_TIME = cues("records", "other_time")
 _COMMA = re.compile(r"[,，;；。]|\.(?!\S)")
 _RANGE = re.compile(r"[(（\[][^()（）\[\]\n]{0,24}\d[\d.]*\s?[-–~]\s?\d[\d.]*[^()（）\[\]\n]{0,12}[)）\]]")
 _PRESSURE = re.compile(r"[\s\-*•·]*(?:bp\b|blood pressure|血压)", re.IGNORECASE)
@@ -99,7 +90,7 @@ _NAMED_VALUE = re.compile(
     r"[\s\-*•·]*[^\W\d_][\w+./() -]{0,40}?[\s:：=]{0,4}\d[\d.]*(?:\s?/\s?\d+)?\s?(?:[^\s\d][^\s]{0,24}(?: m[²2])?)?\s*"
 )
 
-# Whom it is about.
+# Age and sex.
 _SEXES = {"f": "female", "female": "female", "女": "female", "m": "male", "male": "male", "男": "male"}
 _FEMALE, _MALE = (
     rf"\b(?:{in_words(_TABLE['sex'][f'{sex}_en'])})|{in_characters(_TABLE['sex'][f'{sex}_zh'])}"
@@ -133,20 +124,23 @@ def read_text(text: str) -> PatientRecord:
 def from_prose(text: str) -> PatientRecord:
     """The record in prose without identifiers."""
     prose = _Prose(text)
-    listed = list(_listed(prose))
-    results, _ = newest_results(_sure_results(prose))
+    listed = list(_read_lists(prose))
+    results, _ = newest_results(_read_results(prose))
     _, remarks = newest_results(prose.measured, prose.language)
-    named, quoted = list(_named(prose, listed)), list(_quoted(prose, listed))
+    person = {entry.kind: entry for entry in (*_read_opening(prose), *_read_labels(prose))}
+    named, quoted = list(_name_medicines(prose, listed)), list(_quote_reactions(prose, listed))
     read = (
-        *_person(prose), *listed, *(_result(prose, EntryKind.RESULT, one) for one in results), *named, *quoted,
-        *(_result(prose, EntryKind.UNREAD, one) for one in prose.measured if one not in results),
+        *person.values(), *listed, *(_result_entry(prose, EntryKind.RESULT, one) for one in results), *named, *quoted,
+        *(_result_entry(prose, EntryKind.UNREAD, one) for one in prose.measured if one not in results),
     )  # fmt: skip
     once = tuple({(entry.kind, fold(entry.text), entry.words): entry for entry in reversed(read)}.values())[::-1]
-    unread = tuple(_rest(prose, once)) if once else ()
+    unread = tuple(_quote_rest(prose, once)) if once else ()
     rest = unread[: max(0, MOST - len(once))]
     lists = {name: entries((entry.text for entry in once if entry.kind is kind), name) for name, kind in _KINDS.items()}
     empty = {one.name for one in prose.lists if _SAYS_NONE.fullmatch(text, one.start, one.end)}
-    empty -= {one.name for one in prose.lists if medicines.mentions(_behind(prose, one))}  # "Allergies: no\npenicillin"
+    empty -= {
+        one.name for one in prose.lists if medicines.mentions(_line_after(prose, one))
+    }  # "Allergies: no\npenicillin"
     filled = {name for name, (texts, _) in lists.items() if texts}
     filled |= {"results", *["medications"][: len(named)], *["allergies"][: len(quoted)]}  # or it may stand elsewhere
     notes: list[Message] = [note for _, cut in lists.values() for note in cut]
@@ -171,10 +165,9 @@ def from_prose(text: str) -> PatientRecord:
     )
 
 
-def listed(name: str, text: str) -> list[str]:
+def list_entries(name: str, text: str) -> list[str]:
     """The entries of ``text`` as the list ``name`` (problems, medications, allergies)."""
-    names: tuple[str, ...] = getattr(from_prose(f"{name}: {text}"), name)
-    return list(names)
+    return list(getattr(from_prose(f"{name}: {text}"), name))
 
 
 def values_in(text: str) -> tuple[Measured, ...]:
@@ -221,7 +214,7 @@ class _Prose:
         return min(_LINE_END.search(self.text, place).start(), *begins, len(self.text))  # type: ignore[union-attr]  # there is an end
 
     @cached_property
-    def stopped(self) -> frozenset[str]:
+    def stopped_ingredients(self) -> frozenset[str]:
         """The ingredients that a sentence, or a heading of no known list, may say are not taken."""
         known = {one.start for one in self.lists}
         doubtful = []
@@ -247,19 +240,19 @@ def _is_entry(heading: re.Match[str]) -> bool:
     )
 
 
-def _doubtful(text: str) -> bool:
+def _is_doubtful(text: str) -> bool:
     return any(cue.search(text) for cue in _DOUBT)
 
 
 # --- lists ------------------------------------------------------------------------------------------------------------
 
 
-def _listed(prose: _Prose) -> Iterator[RecordEntry]:
+def _read_lists(prose: _Prose) -> Iterator[RecordEntry]:
     for one in prose.lists:
         if one.name == "medications":
-            yield from _medicines(prose, one)
+            yield from _read_medicines(prose, one)
         elif one.name in _KINDS and not _SAYS_NONE.fullmatch(prose.text, one.start, one.end):
-            yield from _others(prose, one)
+            yield from _read_other_list(prose, one)
 
 
 def _items(prose: _Prose, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -269,20 +262,20 @@ def _items(prose: _Prose, start: int, end: int) -> Iterator[tuple[int, int]]:
             yield first, first + len(text)
 
 
-def _behind(prose: _Prose, one: _List) -> str:
+def _line_after(prose: _Prose, one: _List) -> str:
     return prose.text[one.end : one.until].lstrip(" \t.。;；\n").split("\n", 1)[0]
 
 
-def _others(prose: _Prose, one: _List) -> Iterator[RecordEntry]:
+def _read_other_list(prose: _Prose, one: _List) -> Iterator[RecordEntry]:
     """Problems or allergies. A list of lines is doubtful as a whole, one on a line between semicolons."""
     text = prose.text[one.start : one.end]
-    whole = "\n" in text and _doubtful(text)
+    whole = "\n" in text and _is_doubtful(text)
     for clause in _CLAUSE.finditer(prose.text, one.start, one.end):
-        doubt = whole or _doubtful(clause[0])
+        doubt = whole or _is_doubtful(clause[0])
         for start, end in [clause.span()] if doubt else _items(prose, *clause.span()):
             item = prose.text[start:end]
             treated = one.name == "problems" and bool(medicines.mentions(item))  # "AF (on apixaban)"
-            if _LETTER.search(item) and (doubt or not treated or _beside(item)[2]):
+            if _LETTER.search(item) and (doubt or not treated or _examine_item(item)[2]):
                 unsure = doubt or treated or not _is_short(item)
                 yield prose.entry(EntryKind.UNREAD if unsure else _KINDS[one.name], start, end)
 
@@ -293,21 +286,21 @@ def _is_short(item: str) -> bool:
     return len(item) <= ITEM_CHARACTERS if detect(item) == "zh" else len(item.split()) <= ITEM_WORDS
 
 
-def _medicines(prose: _Prose, one: _List) -> Iterator[RecordEntry]:
+def _read_medicines(prose: _Prose, one: _List) -> Iterator[RecordEntry]:
     """The entries of a list of medicines.
 
     One that is only a medicine, amount and directions is taken if every entry has a name or an amount, no word of the
     list, or of the line after it, casts doubt, and no sentence of the record may stop the medicine.
     """
-    behind = _behind(prose, one)
+    behind = _line_after(prose, one)
     around = prose.text[one.start : one.end] + ("" if medicines.mentions(behind) else f"\n{behind}")
-    items = [(span, *_beside(prose.text[slice(*span)])) for span in _items(prose, one.start, one.end)]
+    items = [(span, *_examine_item(prose.text[slice(*span)])) for span in _items(prose, one.start, one.end)]
     sure = not any(cue.search(around) for cue in (*_DOUBT, _HARM, _YEAR))
     sure = sure and all(is_named or has_amount for _, is_named, has_amount, _ in items)
     for span, is_named, has_amount, others in items:
         if (
             sure
-            and prose.stopped.isdisjoint(medicines.ingredients(prose.text[slice(*span)]))
+            and prose.stopped_ingredients.isdisjoint(medicines.ingredients(prose.text[slice(*span)]))
             and (not others if is_named else others <= UNLISTED_WORDS)
         ):
             yield prose.entry(EntryKind.MEDICINE, *span)
@@ -315,7 +308,7 @@ def _medicines(prose: _Prose, one: _List) -> Iterator[RecordEntry]:
             yield prose.entry(EntryKind.NAMED, *span)
 
 
-def _beside(item: str) -> tuple[bool, bool, int]:
+def _examine_item(item: str) -> tuple[bool, bool, int]:
     """Whether an entry names a medicine, whether it has an amount, and the number of words besides directions."""
     rest = fold(item)
     mentions = medicines.mentions(rest)
@@ -329,7 +322,7 @@ def _beside(item: str) -> tuple[bool, bool, int]:
 # --- results ----------------------------------------------------------------------------------------------------------
 
 
-def _sure_results(prose: _Prose) -> Iterator[Measured]:
+def _read_results(prose: _Prose) -> Iterator[Measured]:
     """The values on lines of values under a heading of results that occur once in the record."""
     values, by_line = defaultdict[str, set[float]](set), defaultdict[int, list[Measured]](list)
     for result in prose.measured:
@@ -353,21 +346,15 @@ def _is_values(line: str) -> bool:
     )
 
 
-def _result(prose: _Prose, kind: EntryKind, result: Measured) -> RecordEntry:
+def _result_entry(prose: _Prose, kind: EntryKind, result: Measured) -> RecordEntry:
     text = f"{measure_name(result, prose.language)}: {result.written}"
     return prose.entry(kind, result.start, result.end, text)
 
 
-# --- whom it is about -------------------------------------------------------------------------------------------------
+# --- age and sex ------------------------------------------------------------------------------------------------------
 
 
-def _person(prose: _Prose) -> Iterator[RecordEntry]:
-    """Age and sex by their labels, else from the first sentence with an age."""
-    told = {entry.kind: entry for entry in (*_opening(prose), *_labelled(prose))}
-    yield from told.values()
-
-
-def _labelled(prose: _Prose) -> Iterator[RecordEntry]:
+def _read_labels(prose: _Prose) -> Iterator[RecordEntry]:
     for match in reversed(list(_LABELLED.finditer(prose.folded))):  # the first one counts
         line = prose.folded[prose.folded.rfind("\n", 0, match.start()) + 1 : match.end()]
         if not _RELATIVE.search(line):
@@ -375,7 +362,7 @@ def _labelled(prose: _Prose) -> Iterator[RecordEntry]:
             yield prose.entry(kind, *match.span(), text)
 
 
-def _opening(prose: _Prose) -> Iterator[RecordEntry]:
+def _read_opening(prose: _Prose) -> Iterator[RecordEntry]:
     """Age and sex in the first sentence with an age, if it has one person, one age and one sex."""
     for start, end in prose.sentences:
         short, ages = _SHORT.match(prose.text, start, end), list(_AGE.finditer(prose.folded, start, end))
@@ -399,10 +386,10 @@ def _opening(prose: _Prose) -> Iterator[RecordEntry]:
         yield prose.entry(EntryKind.SEX, *sexes[0].span(), sexes[0].lastgroup or "")
 
 
-# --- the rest, quoted -------------------------------------------------------------------------------------------------
+# --- quotations -------------------------------------------------------------------------------------------------------
 
 
-def _named(prose: _Prose, listed: Iterable[RecordEntry]) -> Iterator[RecordEntry]:
+def _name_medicines(prose: _Prose, listed: Iterable[RecordEntry]) -> Iterator[RecordEntry]:
     """The medicines named outside the entries ``listed``."""
     read = [(entry.start, entry.end) for entry in listed if entry.kind is not EntryKind.UNREAD]
     read += [(result.start, result.end) for result in prose.measured]  # potassium is both
@@ -415,7 +402,7 @@ def _named(prose: _Prose, listed: Iterable[RecordEntry]) -> Iterator[RecordEntry
             yield prose.entry(EntryKind.NAMED, mention.start, mention.end)
 
 
-def _quoted(prose: _Prose, listed: Iterable[RecordEntry]) -> Iterator[RecordEntry]:
+def _quote_reactions(prose: _Prose, listed: Iterable[RecordEntry]) -> Iterator[RecordEntry]:
     """Reactions and pregnancy: sentences outside the lists, and unread items of the lists."""
     covered = {place for entry in listed for place in range(entry.start, entry.end)}
     lists = [one for one in prose.lists if one.name in _KINDS]
@@ -432,16 +419,16 @@ def _quoted(prose: _Prose, listed: Iterable[RecordEntry]) -> Iterator[RecordEntr
                     yield prose.entry(EntryKind.UNREAD, *rest.span())
 
 
-def _says(item: str) -> bool:
+def _has_content(item: str) -> bool:
     """Whether an item is more than a mark, a title or an identifier ("MRN […]")."""
     return bool(_SAYS.search(item)) and not (STRUCK in item and len(item.split()) <= STRUCK_WORDS)
 
 
-def _rest(prose: _Prose, read: Iterable[RecordEntry]) -> Iterator[RecordEntry]:
+def _quote_rest(prose: _Prose, read: Iterable[RecordEntry]) -> Iterator[RecordEntry]:
     """The unread sentences, and of partly read ones the unread parts between commas."""
     covered = {place for entry in read for place in range(entry.start, entry.end)}
     for start, end in prose.sentences:
-        items = [item for item in _items(prose, start, end) if _says(prose.text[slice(*item)])]
+        items = [item for item in _items(prose, start, end) if _has_content(prose.text[slice(*item)])]
         if items and covered.isdisjoint(range(start, end)):
             yield prose.entry(EntryKind.UNREAD, items[0][0], items[-1][1])
         else:
