@@ -107,10 +107,7 @@ class Parsers(AbstractContextManager["Parsers"]):
     def read(
         self, requests: Iterable[Request], task_of: Callable[[Request], Task | None]
     ) -> Iterator[tuple[Request, Items]]:
-        """Yield each of ``requests`` in its order with the items of its task, if it has one.
-
-        ``requests`` is read ahead. Items not consumed before the next request are dropped.
-        """
+        """Yield ``requests``, read ahead, in order with the items of their tasks; unconsumed items are dropped."""
         for request, job in begin_ahead(requests, task_of, self._begin, self._settings):
             yield request, self._items(job) if job else iter(())
             if job:

@@ -33,9 +33,8 @@ def file_order(path: str) -> tuple[str, str]:
 
 
 def reading_order(sources: Iterable[Source], known: Collection[str], latest: bool) -> list[Source]:
-    """``sources`` in reading file_order: ``known`` files first, because they own their documents and others are copies.
-
-    If versions count (``latest``), the last file comes first.
+    """``sources`` in reading order: the last file first if versions count (``latest``), else ``known`` files, which
+    own documents.
     """
     if latest:
         return sorted(sources, key=lambda source: file_order(str(source.path)), reverse=True)
@@ -125,8 +124,7 @@ class NearCopies:
     def find(self, document: Document, texts: Iterable[str]) -> tuple[Withdrawal, float] | None:
         """The withdrawn document most similar to ``document`` with the passages ``texts``, and the similarity.
 
-        None if that is too low, if the document is itself withdrawn (then it is stored and never found), or if it is
-        already stored unchanged: somebody has accepted it before.
+        None if that is too low, or if the document is itself withdrawn or already stored: somebody has accepted it.
         """
         if not self._entries or self._is_known(document):
             return None

@@ -181,10 +181,7 @@ def _within(path: str, root: str) -> str:
 
 
 def make_template(catalogue: Catalogue, collection: str) -> list[list[str]]:
-    """A sheet of all files of a collection that ``read_sheet`` takes, the header first.
-
-    It shows no server paths: a file that was imported by itself is called by its name or id.
-    """
+    """All files of a collection as a sheet that ``read_sheet`` takes, without server paths; the header first."""
     rows = [[name.replace("_", " ") for name in ("file", *FIELDS)]]
     files = catalogue.files(collection)
     names = Counter(Path(path).name for path in files)

@@ -129,9 +129,8 @@ class GraphImporter(Importer):
     def _store_terms(
         self, builder: Builder, parser: Parser, source: Source, sha256: str, faults: list[Fault]
     ) -> Document:
-        """Store the terms of ``source`` and collect its ``faults``; return its document.
-
-        Raise ``InputError``, with the graph unchanged, if it has no term.
+        """Store the terms of ``source``, collect ``faults``; raise ``InputError``, with the graph unchanged, if it has
+        no term.
         """
         document, name, done, count = self._described(source, sha256), source.path.name, 0, 0
         file, edition = self._settings.data / layout.FILES / sha256, document.edition

@@ -79,10 +79,7 @@ class Opening(AbstractContextManager["Opening"]):
         reading: Reading = lambda *_: None,
         engine: Engine | None = None,
     ) -> None:
-        """``keep`` copies a file to ``<data>/files/<sha256>``; ``reading`` is called before each page is read.
-
-        The workers of ``engine`` parse, if it is given.
-        """
+        """``keep`` copies a file to ``<data>/files/<sha256>``; ``reading`` is called before each page is read."""
         self._settings, self._manifest, self._keep = settings, manifest, keep
         self._unpacker = Parser()
         mapping, bounds = manifest.mapping, settings.read
@@ -128,9 +125,8 @@ class Opening(AbstractContextManager["Opening"]):
             yield _Step(source, part.sha256, part, note)
 
     def _unpack(self, part: Part, depth: int, notes: list[Message]) -> Iterator[Part | Fault]:
-        """The members of the archive ``part`` that have a reader, and faults for those that cannot be unpacked.
-
-        Everything is unpacked before the first is yielded; ``notes`` receives a note on members without a reader.
+        """The members of the archive ``part``, unpacked before the first is yielded; ``notes`` receives those without
+        reader.
         """
         if depth > self._settings.read.archive_depth:
             raise LimitExceeded("import.archive_depth", name=part.name, most=self._settings.read.archive_depth)

@@ -21,10 +21,7 @@ BlockKind = Literal["heading", "paragraph", "row"]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A run of text; ``box`` is its place on the page, where there are pages.
-
-    ``ocr`` is the OCR engine's confidence from 0 to 1, or None for the file's own text.
-    """
+    """A run of text, its ``box`` on a page, and the confidence of ``ocr`` from 0 to 1 (None: the file's own text)."""
 
     text: str
     box: Box | None = None
@@ -33,9 +30,8 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A heading (``level`` 1 is the highest), a paragraph, or a table row that already carries its header.
-
-    ``line_ends.py`` joins its lines to its text.
+    """A heading (``level`` 1 is the highest), a paragraph, or a table row with its header; see ``line_ends.py`` for
+    its text.
     """
 
     kind: BlockKind
@@ -59,9 +55,8 @@ class Block:
 class SourceRecord:
     """One document as read; ``key`` is its name within the file ("" if the file is the document).
 
-    If ``edition``, ``language`` or ``title`` is empty, the pipeline takes the manifest's or works it out. ``notes`` are
-    for the librarian (a page without text, a table cut short). ``lost`` counts pages on which OCR failed and may be
-    repeated.
+    If ``edition``, ``language`` or ``title`` is empty, the pipeline works it out. ``notes`` are for the librarian.
+    ``lost`` counts pages on which OCR failed and may succeed another time.
     """
 
     key: str

@@ -81,9 +81,8 @@ class Parser(AbstractContextManager["Parser"]):
         bounds: ReadBounds | None = None,
         name: str = "",
     ) -> Iterator[SourceRecord | Fault]:
-        """Yield the records and faults of ``path`` as they are read; raise ``InputError`` if the file fails.
-
-        ``name`` is the file's name in errors, for a stored copy.
+        """Yield the items of ``path``, called ``name`` in errors, as they are read; raise ``InputError`` if the file
+        fails.
         """
         name = name or path.name
         for item in self._items(path, reader, mapping or FieldMapping(), bounds or ReadBounds(), name):

@@ -321,10 +321,7 @@ class Importer:
             self.report.lines.append(Line(file.path, "note", message("import.planted", count=len(ids), passages=ids)))
 
     def _remove_older(self, builder: Builder, replaced: Sequence[Document]) -> None:
-        """Remove older versions; their files are read again if a file that may have the newer version goes.
-
-        A missing file is read again once it is back, because it may be the newer one by then.
-        """
+        """Remove older versions; their files are read again if one with a newer version may go or come back."""
         builder.remove(document.id for document in replaced)
         for path in {document.source for document in replaced}:
             if file := builder.catalogue.file(self._name, path):

@@ -79,8 +79,7 @@ def find_sources(
 ) -> tuple[list[Source], list[Line]]:
     """The files under ``paths`` that have a reader, and report lines for the others.
 
-    ``patterns`` (the manifest's ``files``) replace the known extensions; a file named itself is taken whatever its
-    name.
+    ``patterns`` (the manifest's ``files``) replace the known extensions; a file named itself is always taken.
     """
     sources: dict[Path, Source] = {}
     skipped: dict[Path, Line] = {}

@@ -38,10 +38,7 @@ def isolation() -> confined.Isolation:
 
 
 def command(module: str) -> tuple[str, ...]:
-    """The command that starts a child running ``module``.
-
-    -P keeps the working folder off the import path: a json.py beside the documents must not run.
-    """
+    """The command that starts a child; -P keeps a json.py in the working folder off the import path."""
     return (sys.executable, "-P", "-m", module)
 
 
@@ -83,9 +80,8 @@ class Child:
         return self._process.poll() is None
 
     def send(self, data: bytes, seconds: float) -> None:
-        """Write ``data``; raise ``TimeoutError`` if the child takes none of it for ``seconds``.
-
-        Raise another ``OSError`` if the child has ended.
+        """Write ``data``; raise ``TimeoutError`` if none of it is taken for ``seconds``, another ``OSError`` if the
+        child ended.
         """
         left = memoryview(data)
         while left:
@@ -94,9 +90,9 @@ class Child:
             left = left[os.write(self._input.fileno(), left) :]
 
     def line(self, seconds: float) -> bytes | None:
-        """The next line without its end; None if it is not complete within ``seconds``.
+        """The next line without its end, or None after ``seconds``.
 
-        Raise ``BrokenPipeError`` if the child closed its end first, ``TooLong`` if the line exceeds the bound.
+        Raise ``BrokenPipeError`` if the child closed its end, ``TooLong`` if the line exceeds the bound.
         """
         deadline = time.monotonic() + seconds
         while not self._waiting:

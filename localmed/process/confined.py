@@ -68,10 +68,10 @@ def limit_memory(size: int) -> None:
 
 
 def no_core_dump() -> None:
-    """Never dump core, which could leave patient text on the disk, neither to a file nor to a program that keeps it.
+    """Never dump core, which could leave patient text on the disk.
 
-    Such a program (systemd-coredump, apport) ignores the limit. Other processes of the same user cannot read this
-    one's memory either.
+    Programs that keep dumps (systemd-coredump, apport) ignore the limit. Others of this user cannot read the memory
+    either.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
@@ -80,9 +80,8 @@ def no_core_dump() -> None:
 def leave_network() -> str:
     """Leave the network, before any library starts a thread; return "kernel" or "interpreter", which enforces it.
 
-    The kernel does if it allows the process an empty network of its own, which its children share. Otherwise only
-    Python's audit hook does, which C code bypasses. ("interpreter" is also returned if a process may not leave its
-    parent's empty network.)
+    The kernel does if it allows an empty network, which children share. Otherwise Python's audit hook does, which C
+    code bypasses; so it is called too if a process may not leave its parent's empty network.
     """
     sys.addaudithook(_refuse_sockets)
     unshare = ctypes.CDLL(None, use_errno=True).unshare

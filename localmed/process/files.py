@@ -99,10 +99,7 @@ def exchanged(folder: Path) -> Path:
 
 
 def lock(file: int | IO[str] | IO[bytes], *, shared: bool = False, wait: bool = False) -> bool:
-    """Lock an open file or folder until it is closed, exclusively or ``shared``.
-
-    False if another process holds the lock, at once unless it is to ``wait``.
-    """
+    """Lock an open file or folder until it is closed; False if another process has the lock and not ``wait``."""
     try:
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
@@ -139,9 +136,8 @@ def _within(path: str, folder: str) -> bool:
 
 
 def contents(path: Path, most: int = SMALL) -> bytes:
-    """The bytes of the file ``path``; no more than ``most`` are read, whatever its reported size.
-
-    Raise ``InputError`` if it cannot be read, ``LimitExceeded`` if it has more.
+    """The bytes of ``path``; raise ``InputError`` if it cannot be read, ``LimitExceeded`` if it has more than
+    ``most``.
     """
     try:
         data = first_bytes(path, most + 1)
@@ -168,9 +164,8 @@ def open_own(path: Path) -> io.BufferedReader:
 
 
 def read_part(path: Path, start: int, count: int) -> bytes:
-    """``count`` bytes of a file from ``start`` on, fewer at its end; raise ``OSError``.
-
-    It takes three system calls: a thread reading many small files waits for the interpreter after each.
+    """``count`` bytes of a file from ``start`` on, in three system calls (each waits for the interpreter); raise
+    ``OSError``.
     """
     handle = os.open(path, _FLAGS)
     try:

@@ -19,10 +19,7 @@ _delayed = False
 
 @contextmanager
 def note_interrupts() -> Iterator[None]:
-    """Note Ctrl-C within the block, for the main thread of a command; it raises ``KeyboardInterrupt`` as before.
-
-    A command that was started to ignore it (in the background of a script) still does.
-    """
+    """Note Ctrl-C within the block, in the main thread of a command, unless the command was started to ignore it."""
     global _noted
     before = signal.getsignal(signal.SIGINT)
     if before is not signal.SIG_IGN:
@@ -37,10 +34,7 @@ def note_interrupts() -> Iterator[None]:
 
 @contextmanager
 def delayed() -> Iterator[None]:
-    """Delay Ctrl-C until the end of the block, which lasts seconds at most.
-
-    For code that does not survive an exception: torch, interrupted while its C++ loads, aborts the process.
-    """
+    """Delay Ctrl-C for a block of seconds: torch, interrupted while its C++ loads, aborts the process."""
     global _delayed
     if threading.current_thread() is not threading.main_thread():  # Ctrl-C is raised in the main thread alone
         yield

@@ -174,6 +174,9 @@ def test_a_copy_is_told_and_a_title_from_the_manifest_does_not_make_other_conten
     import_into(settings, corpus, manifest=described(documents={"a.txt": {"title": "Oxygen"}}))
     after = documents(settings)["a.txt"]
     assert (before.content, "a", "Oxygen") == (after.content, before.title, after.title)
+    again = described(mapping=FieldMapping(options={"again": 1}))
+    import_into(settings, write(corpus, {"0.txt": UNTITLED}), manifest=again)
+    assert set(documents(settings)) == {"a.txt"}, "a known file keeps its document when everything is read again"
     verify(settings.data)
 
 
@@ -192,14 +195,7 @@ def test_a_moved_file_or_record_is_stored_under_its_new_path_only(settings: Sett
     assert answers(settings, "antibiotics") == {"Sepsis"}
 
 
-def test_a_known_file_keeps_its_document_when_everything_is_read_again(settings: Settings, corpus: Path) -> None:
-    import_into(settings, write(corpus, {"z.txt": SEPSIS}))
-    again = described(mapping=FieldMapping(options={"again": 1}))
-    import_into(settings, write(corpus, {"a.txt": SEPSIS}), manifest=again)
-    assert set(documents(settings)) == {"z.txt"}
-
-
-def test_two_collections_may_hold_the_same_file(settings: Settings, corpus: Path) -> None:
+def test_two_collections_may_contain_the_same_file(settings: Settings, corpus: Path) -> None:
     write(corpus, {"a.txt": SEPSIS})
     for name in ("ward", "clinic"):
         import_into(settings, corpus, manifest=described(name))
@@ -466,18 +462,14 @@ def test_a_reading_that_lost_pages_does_not_replace_a_better_one(
     reading = Reading(
         lost=lost, notes=[message("pdf.on_pages", pages="page 2", note=failed), message("reader.no_abstract")]
     )
+    assert refusal(reading, None, [], "new") is None, "nothing was stored before"
+    assert (reading.mark, strip_mark(reading.mark + "recipe")) == (UNFINISHED * lost, "recipe")
     error = refusal(reading, ImportedFile("c", "/a.pdf", "old", mark + "recipe", ""), stored(passages), sha256)
     assert bool(error) is refused
     if error:
         assert "a.pdf: pages on which OCR failed: 1" in str(error)
         assert "crashed" in str(error)
         assert "no abstract" not in str(error)
-
-
-def test_what_was_never_stored_is_taken_as_it_is_and_marked() -> None:
-    reading = Reading(lost=1)
-    assert refusal(reading, None, [], "new") is None
-    assert (reading.mark, strip_mark(reading.mark + "recipe")) == (UNFINISHED, "recipe")
 
 
 @needs_engine
@@ -517,7 +509,7 @@ def make_mixed(path: Path) -> None:
 
 
 ROOT = Path(__file__).parents[2]
-# An import that stops while it encodes, until it is steps to go on.
+# An import that stops while it encodes, until it is told to go on.
 WAITING = """
 import sys
 from pathlib import Path

@@ -127,7 +127,7 @@ def test_beside_a_library_it_says_what_would_change_and_changes_nothing(settings
     assert (some.going, [words(fault.where) for fault in some.faults]) == (1, ["line 3"])
     assert kept(settings) == before
     report = import_into(settings, corpus)
-    assert report.counts["read"] == 4, "and the import does what was sentence"
+    assert report.counts["read"] == 4, "and the import does what was said"
     assert documents(settings).keys() - stored.keys() == {"new.txt", "elsewhere.txt", "some.jsonl#3"}
 
 

@@ -292,8 +292,8 @@ def _lines_of(image: Any, axes: tuple[int, int]) -> list[Frame]:
 def over_gutters(picture: Any, lines: Sequence[Frame]) -> Iterator[Frame]:
     """The white of a gutter inside each of ``lines`` that crosses one; ``picture`` is (H, W, 3) of bytes.
 
-    A gutter is where several lines begin below each other and those to its left end. A line across it is split only if
-    the picture is white there: a heading over both columns has ink in that place.
+    A gutter is where several lines begin below each other and those to its left end. A heading over both columns has
+    ink there and stays whole.
     """
     tall = median([y1 - y0 for _, y0, _, y1 in lines] or [0.0])
     for left, right, top, bottom in gutters(lines, tall):

@@ -49,10 +49,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A page as read. Corners are points of the page turned counterclockwise by ``turn`` quarters.
-
-    ``width`` and ``height`` are those of the page as displayed, in points.
-    """
+    """A page as read; corners are points of the page turned counterclockwise by ``turn`` quarters, sizes as shown."""
 
     width: float
     height: float
