@@ -33,11 +33,10 @@ def file_order(path: str) -> tuple[str, str]:
 
 
 def reading_order(sources: Iterable[Source], known: Collection[str], latest: bool) -> list[Source]:
-    """``sources`` in reading order: the last file first if versions count (``latest``), else ``known`` files, which
-    own documents.
-    """
+    """``sources`` in reading order: the last file first if versions count (``latest``), else ``known`` files first."""
     if latest:
         return sorted(sources, key=lambda source: file_order(str(source.path)), reverse=True)
+    # Known files own their documents; the others may be copies
     return sorted(sources, key=lambda source: (str(source.path) not in known, largest_first(source)))
 
 

@@ -6,10 +6,10 @@
     sepsis.pdf       Dr Lin    Dr Wu      2026-12-01       2028-12-01   2026-11
 
 The first row names the columns, in English or Chinese (``readers/vocabulary.toml``), in any order; others are reported.
-``file`` is the path within the imported folder, the name if it is unique in the collection, or the
-start of a document's id. An empty cell changes nothing, "-" clears the field. Dates are 2026-12-31, 2026/12/31 or
-2026年12月31日; one that begins with the day is refused. ``make_template`` writes an unprintable character (a control, a
-mark of direction, a blank at an end) as its escape, ``\\u001b``; ``read_sheet`` takes that and the name itself.
+``file`` is the path within the imported folder, the name if it is unique there, or the start of a document's id. An
+empty cell changes nothing, "-" clears the field. Dates are 2026-12-31, 2026/12/31 or 2026年12月31日; one that begins
+with the day is refused. ``make_template`` writes an unprintable character (a control, a mark of direction, a blank at
+an end) as its escape, ``\\u001b``; ``read_sheet`` takes that and the name itself.
 
 CSV (any encoding and separator that an import reads) or XLSX (its first sheet). Not covered: formulas without a value.
 """

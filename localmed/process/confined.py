@@ -1,8 +1,8 @@
 """How a child process confines itself: memory, processor time, its parent's end, network, files, output.
 
 The kernel enforces it, whatever the child's libraries do. Not covered: a kernel without Landlock, where the child can
-read what its user can read. Run as a module, it prints how far this machine can confine a process: ``network files``,
-each "kernel" or the weaker alternative.
+read what its user can read. Run as a module, it prints who can confine a process here: for the network "kernel" or
+"interpreter", for files "kernel" or "nobody".
 """
 
 from __future__ import annotations

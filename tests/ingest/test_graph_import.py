@@ -495,17 +495,8 @@ def test_codes_have_one_spelling() -> None:
     assert {code: canonical(code) for code in spellings} == spellings
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        ("Type-2 Diabetes", "type 2 diabetes", True),
-        ("Sjögren's syndrome", "sjogren syndrome", True),
-        ("KIDNEY DISEASES", "kidney disease", True),
-        ("beta‑blocker", "Beta blockers", True),
-        ("ＣＫＤ", "ckd", True),
-        *((one, other, False) for one, other in (("lupus", "lupu"), ("hepatitis A", "hepatitis B"), ("肾炎", "肾病"))),
-        ("+", "-", False),
-    ],
-)
-def test_spellings_that_are_one_name(one: str, other: str, same: bool) -> None:
-    assert (folded(one) == folded(other)) is same
+def test_spellings_that_are_one_name() -> None:
+    same = {"Type-2 Diabetes": "type 2 diabetes", "Sjögren's syndrome": "sjogren syndrome", "ＣＫＤ": "ckd",
+            "KIDNEY DISEASES": "kidney disease", "beta‑blocker": "Beta blockers"}  # fmt: skip
+    other = {"lupus": "lupu", "hepatitis A": "hepatitis B", "肾炎": "肾病", "+": "-"}
+    assert [one for one in (same | other) if folded(one) == folded((same | other)[one])] == [*same]

@@ -53,20 +53,21 @@ GAP = 15  # pixels, 2 mm, by which a printed rule may be broken
 MOST_THICK = 15  # pixels, with what is added to join broken runs: bars and borders of pictures are thicker
 MOST_RULES = 2000  # of one direction
 CLEAR = 3  # pixels beside the middle of a rule: its own ink
-MARGIN = 6  # pixels left and right of a line that is read by itself
+MARGIN = 6  # pixels left and right of a line read by itself
 LETTERS = 3  # of such a line; shorter ones are labels, or one Chinese character above the other
 PACKAGES = ("rapidocr", "onnxruntime", "cv2")
 NAME = "RapidOCR, PP-OCRv6 small"
-MODELS = {  # the engine's part -> its file in the wheel of rapidocr 3.10.0, and the sha256 of that
+MODELS = {  # part of the engine -> (file in the wheel of rapidocr 3.10.0, its sha256)
     "Det": ("PP-OCRv6_det_small.onnx", "090f04abcd9d9a7498bc4ebf677e4cb9bdce1fe4197ddb7e529f1ef44e1ff94f"),
     "Rec": ("PP-OCRv6_rec_small.onnx", "6f327246b50388f3c176ae304bd95767ea6dc0c9ae92153ef8cbe210b3c14884"),
 }
 
-LEAST = 5  # lines that begin at the right of a gutter
-SAME_EDGE = 0.6  # of the height of a line, by which their beginnings differ
-INSIDE = 3.0  # heights that a line reaches over a gutter on both sides
-NARROWEST = 0.4  # of the height of a line, of a gutter
-MOST_OVER = 0.6  # of the lines at its right: where more run over it, it is no gutter
+# Gutters between columns; lengths in heights of a line
+GUTTER_LINES = 5  # least number of lines that begin at its right
+SAME_EDGE = 0.6  # by which the beginnings of those lines differ
+GUTTER_REACH = 3.0  # by which a line extends beyond a gutter that it crosses, on both sides
+GUTTER_WIDTH = 0.4  # least width
+MOST_OVER = 0.6  # of the lines at its right: if more cross it, it is no gutter
 INK = 60  # levels of grey darker than paper
 
 Frame = tuple[float, float, float, float]  # x0, y0, x1, y1 in pixels
@@ -298,7 +299,7 @@ def over_gutters(picture: Any, lines: Sequence[Frame]) -> Iterator[Frame]:
     tall = median([y1 - y0 for _, y0, _, y1 in lines] or [0.0])
     for left, right, top, bottom in gutters(lines, tall):
         for line in lines:
-            over = line[0] < left - INSIDE * tall and line[2] > right + INSIDE * tall
+            over = line[0] < left - GUTTER_REACH * tall and line[2] > right + GUTTER_REACH * tall
             if over and top < (line[1] + line[3]) / 2 < bottom and _white(picture, left, right, line):
                 yield left, line[1], right, line[3]
 
@@ -308,15 +309,17 @@ def gutters(lines: Sequence[Frame], tall: float) -> Iterator[Frame]:
     begun: list[float] = []
     for edge in sorted(line[0] for line in lines):
         starts = [line for line in lines if abs(line[0] - edge) < SAME_EDGE * tall]
-        if len(starts) < LEAST or any(abs(edge - other) < tall for other in begun):
+        if len(starts) < GUTTER_LINES or any(abs(edge - other) < tall for other in begun):
             continue
         begun.append(edge)
         right = median(line[0] for line in starts)
         top, bottom = min(line[1] for line in starts) - 2 * tall, max(line[3] for line in starts) + 2 * tall
-        beside = [line for line in lines if line[1] > top and line[3] < bottom and line[0] < right - INSIDE * tall]
+        beside = [
+            line for line in lines if line[1] > top and line[3] < bottom and line[0] < right - GUTTER_REACH * tall
+        ]
         ends = [line[2] for line in beside if line[2] < right]
         over = len(beside) - len(ends)
-        if len(ends) >= LEAST and over <= MOST_OVER * len(starts) and right - max(ends) > NARROWEST * tall:
+        if len(ends) >= GUTTER_LINES and over <= MOST_OVER * len(starts) and right - max(ends) > GUTTER_WIDTH * tall:
             yield max(ends), right, top, bottom
 
 
