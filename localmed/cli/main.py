@@ -136,7 +136,7 @@ def run(arguments: Sequence[str] | None = None) -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without Chinese shows ?, it does not end the command
     try:
-        with interrupts.listening():
+        with interrupts.note_interrupts():
             code = _invoke(command_line)
         sys.exit(code)
     except click.exceptions.NoArgsIsHelpError as error:

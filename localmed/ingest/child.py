@@ -1,4 +1,4 @@
-"""The child process that parses files: it may crash, hang or run out of memory without harm to anyone else.
+"""The child process that parses files: it may crash, hang or run out of memory without harm to other processes.
 
 Started by ``parsing.py`` as ``python -m localmed.ingest.child PARENT_PID``. It reads one JSON request a line on its
 standard input and writes JSON messages, one a line, on its standard output::
@@ -7,15 +7,13 @@ standard input and writes JSON messages, one a line, on its standard output::
                                                            object (``CODEC``), then ["done"] or
                                                            ["error", {class, messages}]
 
-Rules: the pipes are moved away from descriptors 0, 1 and 2 before any library loads, so that nothing a library prints
-can corrupt the protocol; memory, processor time and core dumps are limited by the kernel; an error message holds the
-kind and place of a failure, never text of the document; the child leaves the network before a reader loads, and what
-it starts itself (OCR) has none either; it dies with the thread that started it (the kernel ties ``PR_SET_PDEATHSIG`` to
-that thread) and, when idle, at the end of its input; back-pressure is the pipe's;
-where the kernel has Landlock, it can open only the folder of its first file, temporary files and what Python needs.
+The pipes leave descriptors 0, 1 and 2 before any library loads, so that library output cannot corrupt the protocol.
+The kernel limits memory, processor time and core dumps, denies the network and, with Landlock, all files but the first
+file's folder, temporary files and Python's own. Errors state the kind and place of a failure, never document text. The
+child ends with the thread that started it (``PR_SET_PDEATHSIG`` is tied to that) or with its input.
 
-Not covered: a kernel without it, where the child can read what its user can read (``read.isolation`` refuses that).
-The parent takes only JSON from it, so a subverted parser can send wrong text, not code.
+Not covered: a kernel without Landlock (``read.isolation`` refuses it). The parent takes only JSON, so a subverted
+parser can send wrong text, not code.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ from localmed.ingest import readers
 from localmed.ingest.parsed import FieldMapping, Item, Reader, SourceRecord, Working
 from localmed.process import confined
 
-CODEC = Codec(reachable(Item | Working))  # what travels
+CODEC = Codec(reachable(Item | Working))
 
 
 def main() -> None:
@@ -45,34 +43,34 @@ def main() -> None:
     requests, replies = confined.take_streams()
     network = confined.leave_network()
     confined.die_with_parent(int(sys.argv[1]))  # afterwards: a process that takes other rights loses this one
-    for ending in (signal.SIGINT, signal.SIGTERM):  # they reach the whole group; the parent decides what ends
+    for ending in (signal.SIGINT, signal.SIGTERM):  # they reach the whole group; the parent decides
         signal.signal(ending, signal.SIG_IGN)
-    shut = False
+    files = ""  # who keeps this process from other files
     for line in requests:
         request = json.loads(line)
-        if not shut:  # the parent starts another child for files of another folder
+        if not files:  # the parent starts another child for files of another folder
             options = (request["options"].get(name) for name in ("into", "scans"))  # of archives, and of OCR
-            written = [tempfile.gettempdir(), *(folder for folder in options if isinstance(folder, str))]
-            files, shut = confined.leave_files([str(Path(request["path"]).parent)], written), True
+            writable = [tempfile.gettempdir(), *(folder for folder in options if isinstance(folder, str))]
+            files = confined.leave_files([str(Path(request["path"]).parent)], writable)
         if request["bounds"]["isolation"] and (network, files) != ("kernel", "kernel"):
             _end(replies, InputError("reader.not_isolated", name=Path(request["path"]).name))
             continue
         try:
             serve(request, replies)
-        except (MemoryError, BrokenPipeError):  # nothing can be trusted after the one; else the parent lost interest
+        except (MemoryError, BrokenPipeError):  # out of memory, no state is reliable; or the parent has gone
             break
     os._exit(0)  # without the flush of a half-written reply
 
 
 def serve(request: dict[str, Any], replies: BinaryIO) -> None:
-    """Parse one file and write what comes of it."""
+    """Parse one file and write the results."""
     bounds, name = ReadBounds(**request["bounds"]), Path(request["path"]).name
     confined.limit(bounds.child_memory_bytes, bounds.file_cpu_seconds)
     failed: InputError | None = None
     try:
         for item in parse(request, bounds):
-            replies.write(packed(item))
-            if isinstance(item, Working):  # the time that it asks for runs from now
+            replies.write(pack(item))
+            if isinstance(item, Working):  # its extra time starts now
                 replies.flush()
     except BrokenPipeError:
         raise
@@ -89,13 +87,12 @@ def serve(request: dict[str, Any], replies: BinaryIO) -> None:
 
 
 def _end(replies: BinaryIO, failed: InputError | None) -> None:
-    """Close the answer to a request."""
     replies.write(_encoded(["error", errors.as_json(failed)] if failed else ["done"]))
     replies.flush()
 
 
 def parse(request: dict[str, Any], bounds: ReadBounds) -> Iterator[Item | Working]:
-    """The records or terms and the faults of one file, within ``bounds``."""
+    """Yield the items of one file, within ``bounds``."""
     path = Path(request["path"])
     fields = {name: tuple(value) if isinstance(value, list) else value for name, value in request["fields"].items()}
     mapping = FieldMapping(fields, {**request["options"], "bounds": bounds})
@@ -107,13 +104,13 @@ def parse(request: dict[str, Any], bounds: ReadBounds) -> Iterator[Item | Workin
         yield item
 
 
-def packed(item: Item | Working) -> bytes:
+def pack(item: Item | Working) -> bytes:
     """``item`` as one line of the protocol."""
     return _encoded(CODEC.encode(item))
 
 
 def _encoded(message: Any) -> bytes:
-    """UTF-8 as it is written to the pipe; half a surrogate pair, which is no text, becomes a question mark."""
+    # "replace": half a surrogate pair, which is no text, becomes a question mark
     return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
 
 

@@ -1,18 +1,18 @@
-"""From a record's blocks to passages.
+"""Cuts a record's blocks into passages.
 
-Rules: a passage never crosses a heading and never cuts a sentence, unless one sentence alone is longer than the limit
-(then it is cut at its last minor break). Sentences of consecutive paragraphs under the same heading are packed together
-up to the limit; table rows, which already carry their header, are packed with rows only. Every passage knows its
-heading path and, where there are pages, the box of every printed line it came from.
+A passage never crosses a heading and never cuts a sentence, unless that is longer than the limit (then it is cut at
+its last minor break). Sentences of consecutive paragraphs under a heading are packed up to the limit, table rows only
+with rows.
 
-Ids: ``digest(collection, content, locator)`` where ``content`` is the digest of everything extracted and ``locator``
-the characters of it, so the same text in the same place has the same id after any re-import.
+Ids: ``digest(collection, content, locator)``, where ``content`` is the digest of everything extracted and ``locator``
+the range of characters, so the same text in the same place keeps its id in every import.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice, takewhile
 
 from localmed.config import ChunkSettings
 from localmed.domain import Box, Document, Passage, Span, digest
@@ -23,7 +23,7 @@ from localmed.text.language import break_point, sentences
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A sentence or row: its text, the placed lines in it, and where it starts in the extracted text."""
+    """A sentence or row: its text, the placed lines in it, and its offset in the extracted text."""
 
     text: str
     spans: tuple[Span, ...]
@@ -34,19 +34,19 @@ class Piece:
 
 
 def content_of(record: SourceRecord) -> str:
-    """The digest of everything that was extracted: title, headings, text, in order."""
+    """The digest of everything extracted: title, headings and text, in order."""
     return digest(record.title, *(f"{block.kind}{block.level}:{text_of(block.lines)[0]}" for block in record.blocks))
 
 
 def passages(record: SourceRecord, document: Document, settings: ChunkSettings) -> Iterator[Passage]:
-    """Cut ``record`` into the passages of ``document``; those with lines read by OCR say how sure it was of them."""
+    """Cut ``record`` into the passages of ``document``; those with OCR lines state its confidence."""
     sure = {line.box: line.ocr for block in record.blocks for line in block.lines if line.box and line.ocr is not None}
     for passage in _passages(record, document, settings):
         yield replace(passage, ocr=_confidence(passage, sure)) if sure else passage
 
 
 def _confidence(passage: Passage, sure: Mapping[Box, float]) -> float | None:
-    """The mean by characters of what OCR was sure of the passage's lines; None where it read none of them."""
+    """The mean OCR confidence of the passage's lines, weighted by characters; None if OCR read none of them."""
     read = [(span.end - span.start, sure[span.box]) for span in passage.spans if span.box in sure]
     total = max(1, sum(size for size, _ in read))
     return round(sum(size * confidence for size, confidence in read) / total, 3) if read else None
@@ -69,7 +69,7 @@ def _passages(record: SourceRecord, document: Document, settings: ChunkSettings)
 
 
 def text_of(lines: Sequence[Line]) -> tuple[str, tuple[Span, ...]]:
-    """The lines joined (see ``parsed.Block``) and the span of each placed line in the result."""
+    """The joined lines, and the span of each placed line in the result."""
     joined = line_ends.Joined()
     spans: list[Span] = []
     for line in lines:
@@ -77,7 +77,7 @@ def text_of(lines: Sequence[Line]) -> tuple[str, tuple[Span, ...]]:
         if not added:
             continue
         start = joined.add(added)
-        if spans and spans[-1].end > start:  # its hyphen was undone
+        if spans and spans[-1].end > start:  # its hyphen was removed
             spans[-1] = replace(spans[-1], end=start)
         if line.box is not None:
             spans.append(Span(start, joined.length, line.box))
@@ -87,21 +87,20 @@ def text_of(lines: Sequence[Line]) -> tuple[str, tuple[Span, ...]]:
 def _pieces(block: Block, text: str, spans: tuple[Span, ...], offset: int, number: int, limit: int) -> Iterator[Piece]:
     row = block.kind == "row"
     bounds = [(0, len(text))] if row else sentences(text)
-    first = 0  # of the spans that do not end before the piece
+    first = 0  # the first span that does not end before the piece
     for start, end in bounds:
         for left, right in _cut(text, start, end, limit):
             while first < len(spans) and spans[first].end <= left:
                 first += 1
-            inside, at = [], first
-            while at < len(spans) and spans[at].start < right:
-                span = spans[at]
-                inside.append(Span(max(span.start, left) - left, min(span.end, right) - left, span.box))
-                at += 1
-            yield Piece(text[left:right], tuple(inside), offset + left, row, number, block.doubtful)
+            inside = tuple(
+                Span(max(span.start, left) - left, min(span.end, right) - left, span.box)
+                for span in takewhile(lambda span: span.start < right, islice(spans, first, None))  # noqa: B023  at once
+            )
+            yield Piece(text[left:right], inside, offset + left, row, number, block.doubtful)
 
 
 def _cut(text: str, start: int, end: int, limit: int) -> Iterator[tuple[int, int]]:
-    """``start:end`` in parts of at most ``limit`` characters, without blanks around them."""
+    """Split ``start:end`` into parts of at most ``limit`` characters, without surrounding blanks."""
     while end - start > limit:
         stop = break_point(text, start, start + max(limit, 1))
         yield start, start + len(text[start:stop].rstrip())
@@ -115,7 +114,7 @@ def _cut(text: str, start: int, end: int, limit: int) -> Iterator[tuple[int, int
 def _pack(
     pieces: Sequence[Piece], headings: Sequence[tuple[int, str]], document: Document, settings: ChunkSettings
 ) -> Iterator[Passage]:
-    """Pack pieces into passages. A full paragraph's end is preferred as a boundary once half the limit is reached."""
+    """Pack pieces into passages; from half the limit on, a passage ends with its paragraph."""
     group: list[Piece] = []
     size = 0
     for piece in pieces:
@@ -134,12 +133,12 @@ def _pack(
 def _passage(group: Sequence[Piece], headings: Sequence[tuple[int, str]], document: Document) -> Passage:
     text = ""
     spans: list[Span] = []
-    previous: Piece | None = None
-    for piece in group:
-        text += _separator(previous, piece)
+    for previous, piece in zip((None, *group), group, strict=False):
+        if previous:
+            apart = piece.row or piece.paragraph != previous.paragraph
+            text += "\n" if apart else "" if line_ends.WIDE.match(previous.text[-1]) else " "
         spans.extend(Span(len(text) + span.start, len(text) + span.end, span.box) for span in piece.spans)
         text += piece.text
-        previous = piece
     locator = f"{group[0].offset}-{group[-1].offset + len(group[-1].text)}"
     return Passage(
         id=digest(document.collection, document.content, locator),
@@ -156,11 +155,3 @@ def _passage(group: Sequence[Piece], headings: Sequence[tuple[int, str]], docume
         doubtful=group[0].doubtful,
         spans=tuple(spans),
     )
-
-
-def _separator(previous: Piece | None, piece: Piece) -> str:
-    if previous is None:
-        return ""
-    if piece.row or piece.paragraph != previous.paragraph:
-        return "\n"
-    return "" if line_ends.WIDE.match(previous.text[-1]) else " "

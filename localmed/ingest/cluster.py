@@ -1,13 +1,11 @@
-"""Workers by Ray: started on this machine for one import, or those of a cluster that runs already.
+"""Workers by Ray: started on this machine for one import, or those of a running cluster.
 
-Rules: Ray's processes listen for each other, and whoever reaches them can run code. So those started here live in a
-network that holds nothing but its loopback (``confined.own_loopback``), else none are started; a cluster is dialled
-only if the settings list it (``ingest.clusters``), and admits by its token (``RAY_AUTH_TOKEN``). No usage statistics,
-no dashboard, no log of a worker on the terminal. What Ray writes (sockets, logs, what does not fit its memory) lies in
-a temporary folder for this user only, which is removed at the end, after a killed import by the next one.
+Whoever reaches Ray's processes can run code. Workers started here therefore live in a network with only its loopback
+(``confined.own_loopback``), or do not start; a cluster must be listed (``ingest.clusters``) and admits by its token
+(``RAY_AUTH_TOKEN``). There are no usage statistics, dashboard or worker logs; Ray's files lie in a temporary folder.
 
-A lost worker's step is done again ``RETRIES`` times; only this process writes, so nothing is there twice. After that,
-or where the cluster is gone, ``LibraryError``: nothing has changed, and the next run finds the vectors made so far.
+A lost worker's step is repeated up to ``RETRIES`` times. Only this process writes; if that fails, ``LibraryError`` is
+raised, nothing has changed, and the next run reuses the vectors made so far.
 """
 
 from __future__ import annotations
@@ -26,62 +24,63 @@ from typing import Any
 from localmed import __version__
 from localmed.config import IngestSettings
 from localmed.domain.errors import BadSettings, LibraryError, LocalmedError, UsageError
-from localmed.ingest.engine import Argument, Result, enveloped, opened
+from localmed.ingest.ahead import LOOK
+from localmed.ingest.engine import Result, open_envelope, run_enveloped
 from localmed.ingest.preview import temporary_folder
 from localmed.process import confined, hooks
 from localmed.process.environment import OFFLINE
 
 PREFIX = "localmed-ray-"
-RETRIES = 3  # of a step whose worker was lost
-STORE_BYTES = 256 * 2**20  # of Ray's shared memory; more is put into its temporary folder
+RETRIES = 3  # of a step after its worker was lost
+STORE_BYTES = 256 * 2**20  # of Ray's shared memory; the rest goes to its temporary folder
 ANSWER_SECONDS = 10.0  # for a cluster to accept a connection; Ray itself asks for minutes
-LOOK = 0.5  # seconds between two looks whether the import was cancelled
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_DISABLE_IMPORT_WARNING": "1",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # silences a warning that an error would be made of
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # silences a warning, which would become an error
     "RAY_BACKEND_LOG_LEVEL": "error",
 }
 
 
 class RayWorkers:
-    """``Workers`` whose steps are Ray's tasks, one a processor."""
+    """``Workers`` whose steps are Ray tasks, one a processor."""
 
     def __init__(self, ray: Any) -> None:
-        """``ray`` is the library, connected."""
         self._ray = ray
-        self._run = ray.remote(max_retries=RETRIES, num_cpus=1)(enveloped)
+        self._run = ray.remote(max_retries=RETRIES, num_cpus=1)(run_enveloped)
         self.count = max(1, int(ray.cluster_resources().get("CPU", 1)))
 
-    def start(self, step: Callable[[Argument], Result], argument: Argument) -> Callable[[], Result]:
+    def start(self, step: Callable[..., Result], *arguments: Any) -> Callable[[], Result]:
         """See ``Workers``."""
-        task = self._run.options(name=step.__name__).remote(__version__, step, argument)
+        task = self._run.options(name=step.__name__).remote(__version__, step, *arguments)
         return lambda: self._result(task)
 
     def _result(self, task: Any) -> Any:
-        with _lost():
+        with _translate_errors():
             while not self._ray.wait([task], timeout=LOOK)[0]:
                 hooks.check()
             envelope = self._ray.get(task)
-        return opened(envelope)
+        return open_envelope(envelope)
 
 
 @contextmanager
 def workers(settings: IngestSettings, address: str = "", count: int = 0) -> Iterator[RayWorkers]:
     """Ray's workers: ``count`` (0: one a core) started here, or those of the cluster at ``address`` ("host:port").
 
-    Raise ``UsageError`` where Ray is not installed or may not be started here, ``BadSettings`` for a cluster that is
-    not listed, ``LibraryError`` where it does not answer. Call it before the process starts a thread.
+    Raise ``UsageError`` if Ray is not installed or may not start here, ``BadSettings`` for a cluster that is not
+    listed, ``LibraryError`` if it does not answer. Call it before the process starts a thread.
     """
     if address and address not in settings.clusters:
         raise BadSettings("settings.cluster_unlisted", address=address)
-    if not _installed():
+    if importlib.util.find_spec("ray") is None:
         raise UsageError("import.ray_missing")
     os.environ.update(QUIET)
     if address:
-        _answers(address)
+        _check_reachable(address)
     else:
-        os.environ.update({"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)})  # should the kernel fail
+        os.environ.update(
+            {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+        )  # in case the kernel's isolation fails
         if not confined.own_loopback():
             raise UsageError("import.ray_network")
     import ray  # it reads the environment and starts threads
@@ -89,12 +88,11 @@ def workers(settings: IngestSettings, address: str = "", count: int = 0) -> Iter
     with temporary_folder(PREFIX) as folder:
         here: dict[str, Any] = {"num_cpus": count or len(os.sched_getaffinity(0)), "include_dashboard": False}
         here |= {"object_store_memory": STORE_BYTES, "_temp_dir": str(folder / "ray")}
-        with _connected(ray, {"address": address} if address else {"address": "local", **here}, folder):
+        with _connection(ray, {"address": address} if address else {"address": "local", **here}, folder):
             yield RayWorkers(ray)
 
 
-def _answers(address: str) -> None:
-    """Raise ``LibraryError`` where nothing listens at ``address``."""
+def _check_reachable(address: str) -> None:
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host, int(port)), ANSWER_SECONDS).close()
@@ -102,19 +100,12 @@ def _answers(address: str) -> None:
         raise LibraryError("import.ray_silent", address=address, kind=type(error).__name__) from None
 
 
-def _installed() -> bool:
-    try:
-        return importlib.util.find_spec("ray") is not None
-    except ValueError:  # it was tried, and is none
-        return False
-
-
 @contextmanager
-def _connected(ray: Any, how: dict[str, Any], folder: Path) -> Iterator[None]:
-    """``ray``, connected from the empty ``folder``: workers take modules from where that is done."""
+def _connection(ray: Any, how: dict[str, Any], folder: Path) -> Iterator[None]:
+    """Connect ``ray`` from the empty ``folder``: workers import modules from the connecting process's folder."""
     ending = signal.getsignal(signal.SIGTERM)
     try:
-        with _lost(), _silenced(), chdir(folder):
+        with _translate_errors(), _silence_stderr(), chdir(folder):
             ray.init(
                 **how,
                 log_to_driver=False,
@@ -122,24 +113,22 @@ def _connected(ray: Any, how: dict[str, Any], folder: Path) -> Iterator[None]:
                 logging_level=logging.CRITICAL,
                 runtime_env={"env_vars": OFFLINE} if how["address"] != "local" else None,
             )
-        signal.signal(signal.SIGTERM, ending)  # Ray takes it for itself
-        # Ray 2.60 tells of lost workers on standard output whatever ``log_to_driver`` says; no setting is there
+        signal.signal(signal.SIGTERM, ending)  # Ray replaces the handler
+        # Ray 2.60 reports lost workers on standard output whatever ``log_to_driver`` says
         ray._private.worker.print_to_stdstream = lambda *_, **__: None
         yield
     finally:
-        interrupting = signal.signal(
-            signal.SIGINT, signal.SIG_IGN
-        )  # the import is over: it would be called interrupted
+        interrupting = signal.signal(signal.SIGINT, signal.SIG_IGN)  # the import is complete
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        with suppress(Exception), _silenced():
+        with suppress(Exception), _silence_stderr():
             ray.shutdown()
         signal.signal(signal.SIGTERM, ending)
         signal.signal(signal.SIGINT, interrupting)
 
 
 @contextmanager
-def _lost() -> Iterator[None]:
-    """Raise ``LibraryError`` in place of what Ray raises: of its messages nothing is shown."""
+def _translate_errors() -> Iterator[None]:
+    """Replace Ray's exceptions with ``LibraryError``; their messages are never shown."""
     try:
         yield
     except LocalmedError:
@@ -149,8 +138,7 @@ def _lost() -> Iterator[None]:
 
 
 @contextmanager
-def _silenced() -> Iterator[None]:
-    """Nothing that Ray's libraries print reaches the terminal: they print beside Python's streams."""
+def _silence_stderr() -> Iterator[None]:
     nothing, kept = os.open(os.devnull, os.O_WRONLY), os.dup(2)
     os.dup2(nothing, 2)
     try:

@@ -1,11 +1,8 @@
-"""Asks a child for pages as images (``render.py`` draws): originals are as hostile when shown as when they are read.
+"""Has a child draw pages as images (``render.py``): originals are as hostile when shown as when read.
 
-Starting a child takes a third of a second of a processor, drawing a page a tenth of that: a child that has drawn is
-kept for the next page (``MOST_IDLE``).
-
-Of a source without pages a passage is drawn among its neighbours in the document, as the reader of a printed page sees
-what stands before and after: each heading path before the first passage under it, whole passages, nearest first, until
-``AROUND`` characters on a side are full.
+A child is kept for the next page: starting one takes a third of a second of processor time, drawing a page a tenth of
+that. A passage of a source without pages is drawn among its neighbours, nearest first, up to ``AROUND`` characters on
+a side.
 """
 
 from __future__ import annotations
@@ -26,14 +23,14 @@ from localmed.process import children
 
 SECONDS = 60.0  # a page of dense vector graphics takes ~5
 COMMAND = children.command("localmed.ingest.render")
-ANSWER_BYTES = 2**16  # a line that says how it ended
+ANSWER_BYTES = 2**16  # of a child's reply
 MOST_IDLE = 2  # children kept, as many as cores of a small server; one has some 40 MB, most of it shared files
 AROUND = 1_500  # characters on each side: with a passage of 1,000 about one printed page
 
 _GAP = "\n\n"
 
 
-def cited(
+def draw_evidence(
     data: Path,
     evidence: Evidence,
     image: Path,
@@ -43,36 +40,36 @@ def cited(
 ) -> None:
     """Write a page of ``evidence`` (its first, or ``page_number``) as PNG, with the passage (or ``span``) marked.
 
-    Of a source without pages, the passage among what stands around it in its ``document`` (asked for only then).
+    For a source without pages, draw the passage among its neighbours in ``document`` (called only then).
     """
     passage = evidence.passage
     start, end = span or (0, len(passage.text))
     if not passage.spans:
         if page_number:
             raise UsageError("pdf.without_pages")
-        body, first = around(passage, document())
-        return text(passage.title, body, first + start, first + min(end, len(passage.text)), image)
+        body, first = with_neighbours(passage, document())
+        return draw_text(passage.title, body, first + start, first + min(end, len(passage.text)), image)
     marked = passage.boxes(start, end) or (passage.boxes() if end <= passage.lead else ())  # its lead has no box
     chosen = page_number or (marked[0].page if marked else passage.page)
     boxes = [box for box in marked if box.page == chosen]
     if not boxes:
         raise UsageError("search.page_not_its", page=page_number or 0, pages=passage.pages_of())
-    return page(originals.whole(data, evidence.file_sha256), boxes[0].page, boxes, image)
+    return draw_page(originals.whole(data, evidence.file_sha256), boxes[0].page, boxes, image)
 
 
-def page(original: Path, number: int, boxes: Sequence[Box], image: Path) -> None:
+def draw_page(original: Path, number: int, boxes: Sequence[Box], image: Path) -> None:
     """Write page ``number`` (1-based) of a PDF as PNG with ``boxes`` marked; raise ``InputError`` if that fails."""
     corners = [[box.page, box.x0, box.y0, box.x1, box.y1] for box in boxes]
     _draw({"file": str(original.absolute()), "page": number, "boxes": corners}, image)
 
 
-def text(title: str, body: str, start: int, end: int, image: Path) -> None:
-    """Write ``body`` laid out on a page, characters ``start:end`` marked: the view of sources that have no pages."""
+def draw_text(title: str, body: str, start: int, end: int, image: Path) -> None:
+    """Write ``body`` laid out as a page with characters ``start:end`` marked, for sources without pages."""
     _draw({"title": title, "text": body, "start": start, "end": end}, image)
 
 
-def thumbnails(original: Path, pages: Sequence[int]) -> dict[int, bytes]:
-    """Small JPEGs of ``pages`` (1-based) of a PDF; those that cannot be drawn are left out."""
+def draw_thumbnails(original: Path, pages: Sequence[int]) -> dict[int, bytes]:
+    """Small JPEGs of ``pages`` (1-based) of a PDF; pages that cannot be drawn are left out."""
     with tempfile.TemporaryDirectory(prefix="localmed-pages-") as folder:
         with suppress(InputError):  # those that were drawn before it failed are there
             _run({"file": str(original.absolute()), "pages": list(pages), "folder": folder})
@@ -87,15 +84,14 @@ def _draw(request: dict[str, Any], image: Path) -> None:
 
 
 def _run(request: dict[str, Any]) -> None:
-    """Have a child (``render.py``) draw what ``request`` asks for; raise ``InputError`` where it cannot."""
-    with CHILDREN.taken() as child:
+    with CHILDREN.take() as child:
         failure = _failure(child, json.dumps(request).encode() + b"\n")
     if failure:
         raise InputError("pdf.not_drawn", reason=failure)
 
 
 def _failure(child: children.Child, request: bytes) -> Message | None:
-    """Why ``child`` could not draw what ``request`` asks for; raise ``InputError`` where it cannot go on itself."""
+    """Why ``child`` could not draw ``request``; raise ``InputError`` if the child itself failed."""
     try:
         child.send(request, SECONDS)
         line = child.line(SECONDS)
@@ -115,15 +111,14 @@ def _failure(child: children.Child, request: bytes) -> Message | None:
 
 
 class Children:
-    """Children that wait for the next page; one draws for one thread at a time, several threads have several."""
+    """Idle children; each draws for one thread at a time, and several threads have several."""
 
     def __init__(self, command: Sequence[str] = COMMAND) -> None:
-        """``command`` starts one."""
         self._command, self._lock = command, Lock()
         self._idle: list[children.Child] = []
 
     @contextmanager
-    def taken(self) -> Iterator[children.Child]:
+    def take(self) -> Iterator[children.Child]:
         """A child for the length of the block, kept for the next unless the block fails."""
         with self._lock:
             child = self._idle.pop() if self._idle else None
@@ -139,7 +134,7 @@ class Children:
                 child.kill()
 
     def close(self) -> None:
-        """End those that wait."""
+        """End the idle children."""
         with self._lock:
             idle, self._idle = self._idle, []
         for child in idle:
@@ -153,8 +148,8 @@ atexit.register(CHILDREN.close)
 # --- a passage in its context -----------------------------------------------------------------------------------------
 
 
-def around(passage: Passage, document: Sequence[Passage]) -> tuple[str, int]:
-    """``passage`` among the passages of its ``document`` (alone where it is none), and where it starts there."""
+def with_neighbours(passage: Passage, document: Sequence[Passage]) -> tuple[str, int]:
+    """``passage`` with its neighbours in ``document`` (alone if it is not in it), and where it starts in that text."""
     place = next((at for at, candidate in enumerate(document) if candidate.id == passage.id), None)
     if place is None:
         return passage.text, 0
@@ -174,7 +169,6 @@ def around(passage: Passage, document: Sequence[Passage]) -> tuple[str, int]:
 
 
 def _fitting(passages: Sequence[Passage]) -> list[Passage]:
-    """The first of ``passages`` that fit together."""
     kept: list[Passage] = []
     room = AROUND
     for passage in passages:

@@ -1,20 +1,17 @@
-"""Which stored documents a file's records repeat or replace, while an import is changing them.
+"""Finds stored documents that the records of an import repeat or replace.
 
-``Twins``: a content is stored once in a collection. What is stored from a file that this import reads again does not
-count, for it is about to be replaced; nor does what a file holds that was read and then refused. A stored document
-whose file is gone gives way to the same content elsewhere: the file was moved.
+``Twins``: a collection stores each content once. Documents of files that are read again or were refused do not count.
+A document whose file is gone gives way to the same content elsewhere: the file was moved.
 
-``Versions``, where a manifest says ``[options] versions = "latest"``: which file holds the newest version of a record.
-PubMed revises a record by publishing it again in a later file. Such a record's document is keyed by the record alone,
-not by its file, so that its id, its marks and its withdrawal stay from version to version; the file whose name sorts
-last wins, since PubMed numbers its files through; a file that is gone or read again now does not count. A file that is
-only missing still does, for its deletions and retractions hold, unless one of its name is read: it was moved. Files are
-read last first, so most older versions are passed over before anything is written.
+``Versions``, for manifests with ``[options] versions = "latest"``: PubMed revises a record by publishing it in a later
+file. Such a document is keyed by the record alone, so its id, marks and withdrawal last; the file whose name sorts
+last wins. A missing file still counts, because its deletions and retractions hold, unless a file of its name is read:
+it was moved. Files are read last first, so most older versions are skipped unwritten.
 
-``NearCopies``: a withdrawn document that comes back with a few words changed, under another name or in another
-collection, is held for the librarian, who alone can tell a corrected edition from a copy of what was recalled.
+``NearCopies``: a withdrawn document that comes back slightly changed is held for the librarian, who alone can
+distinguish a corrected edition from a copy.
 
-Not covered: a file name that does not tell the order; two versions within one file (the reader's business).
+Not covered: file names that do not sort by age; two versions within one file (the reader's task).
 """
 
 from __future__ import annotations
@@ -30,69 +27,65 @@ from localmed.library.journal import Withdrawal
 from localmed.library.sketches import ALIKE, HEX, likeness, sketch
 
 
-def order(path: str) -> tuple[str, str]:
-    """What files are ordered by: their names, whatever folder they are in."""
+def file_order(path: str) -> tuple[str, str]:
+    """The sort key of a file: its name, whatever its folder."""
     return Path(path).name, path
 
 
-def in_order(sources: Iterable[Source], known: Collection[str], latest: bool) -> list[Source]:
-    """``sources`` as they are read: files that are ``known`` first, since theirs are the documents, not their copies'.
-
-    Where versions count (``latest``), the last comes first.
-    """
+def reading_order(sources: Iterable[Source], known: Collection[str], latest: bool) -> list[Source]:
+    """``sources`` in reading order: the last file first if versions count (``latest``), else ``known`` files first."""
     if latest:
-        return sorted(sources, key=lambda source: order(str(source.path)), reverse=True)
+        return sorted(sources, key=lambda source: file_order(str(source.path)), reverse=True)
+    # Known files own their documents; the others may be copies
     return sorted(sources, key=lambda source: (str(source.path) not in known, largest_first(source)))
 
 
 class Versions:
-    """Records and their files, of one import into one collection."""
+    """Records and their files, for one import into one collection."""
 
     def __init__(self, catalogue: Catalogue, replaced: Iterable[str]) -> None:
-        """``replaced`` are the paths of the files that this import reads again or that are gone."""
+        """``replaced`` are the paths of files that this import reads again or that are gone."""
         self._catalogue = catalogue
         self._replaced = set(replaced)
         self._accepted: dict[str, str] = {}  # document id -> path
 
     def newer(self, document: Document) -> str:
-        """The path of the file that holds a newer version of ``document``; "" if there is none."""
-        accepted = self._accepted.get(document.id, document.source)
-        if accepted != document.source:
+        """The path of the file with a newer version of ``document``; "" if there is none."""
+        if (accepted := self._accepted.get(document.id, document.source)) != document.source:
             return accepted
         stored = self.stored(document)
         if stored is None or stored.source in self._replaced:
             return ""
         if Path(stored.source).name == Path(document.source).name and not Path(stored.source).exists():
             return ""  # the file was moved
-        return stored.source if order(stored.source) > order(document.source) else ""
+        return stored.source if file_order(stored.source) > file_order(document.source) else ""
 
     def stored(self, document: Document) -> Document | None:
-        """The version of ``document`` that stands in the catalogue from another file."""
+        """The version of ``document`` stored from another file."""
         stored = self._catalogue.by_ids([document.id]).get(document.id)
         return stored if stored and stored.source != document.source else None
 
     def accept(self, documents: Iterable[str], path: str) -> None:
-        """A file was taken: these ids are its from now on."""
+        """Record that the file ``path`` was taken with these document ids."""
         self._accepted |= dict.fromkeys(documents, path)
 
     def refuse(self, path: str) -> None:
-        """A file was refused and keeps what was stored of it."""
+        """Record that the file ``path`` was refused and keeps its stored documents."""
         self._replaced.discard(path)
 
 
 class Twins:
-    """Contents and their documents, of one import into one collection."""
+    """Contents and their documents, for one import into one collection."""
 
     def __init__(self, catalogue: Catalogue, replaced: Iterable[str]) -> None:
-        """``replaced`` are the paths of the files that this import reads again."""
+        """``replaced`` are the paths of files that this import reads again."""
         self._catalogue = catalogue
         self._replaced = set(replaced)
         self._accepted: dict[str, str] = {}  # content -> document id
 
-    def of(self, document: Document) -> str:
+    def find(self, document: Document) -> str:
         """The id of another document with the same content that stays; "" if there is none."""
-        accepted = self._accepted.get(document.content, document.id)
-        if accepted != document.id:
+        if (accepted := self._accepted.get(document.content, document.id)) != document.id:
             return accepted
         return next((stored.id for stored in self._stored(document) if Path(stored.source).exists()), "")
 
@@ -101,11 +94,11 @@ class Twins:
         return [stored for stored in self._stored(document) if not Path(stored.source).exists()]
 
     def accept(self, contents: Mapping[str, str]) -> None:
-        """A file was taken: its documents (content -> id) are stored from now on."""
+        """Record the documents (content -> id) of a file that was taken."""
         self._accepted |= contents
 
     def refuse(self, collection: str, path: str) -> list[Document]:
-        """A file was refused and keeps what was stored of it; return those whose content another has taken since."""
+        """Record that a file was refused; return its stored documents whose content another file has taken over."""
         self._replaced.discard(path)
         stored = self._catalogue.of_file(collection, path)
         return [document for document in stored if self._accepted.get(document.content, document.id) != document.id]
@@ -116,10 +109,10 @@ class Twins:
 
 
 class NearCopies:
-    """The withdrawn documents that a document of an import may be a near copy of."""
+    """The withdrawn documents of which an imported document may be a near-copy."""
 
     def __init__(self, catalogue: Catalogue, withdrawn: Iterable[Withdrawal]) -> None:
-        """``withdrawn`` are those in force that have a sketch; none: everything is taken."""
+        """``withdrawn`` are those in force that have a sketch."""
         self._catalogue = catalogue
         self._entries = tuple(withdrawn)
         self._by_hash: dict[str, list[int]] = {}
@@ -127,11 +120,10 @@ class NearCopies:
             for start in range(0, len(entry.sketch), HEX):
                 self._by_hash.setdefault(entry.sketch[start : start + HEX], []).append(number)
 
-    def of(self, document: Document, texts: Iterable[str]) -> tuple[Withdrawal, float] | None:
-        """The withdrawn document that ``document`` with the passages ``texts`` resembles most, and how much.
+    def find(self, document: Document, texts: Iterable[str]) -> tuple[Withdrawal, float] | None:
+        """The withdrawn document most similar to ``document`` with the passages ``texts``, and the similarity.
 
-        None where that is too little, where it is itself withdrawn (then it is stored and does not answer), and where
-        it is stored as it is: somebody has taken it before.
+        None if that is too low, or if the document is itself withdrawn or already stored: somebody has accepted it.
         """
         if not self._entries or self._is_known(document):
             return None
@@ -140,7 +132,7 @@ class NearCopies:
         return max((pair for pair in near if pair[1] >= ALIKE), key=lambda pair: pair[1], default=None)
 
     def _sharing(self, text: str) -> list[Withdrawal]:
-        """The entries that share a quarter of their hashes with the sketch ``text``: no other can be alike."""
+        """The entries that share a quarter of their hashes with the sketch ``text``; no other can be alike."""
         shared: Counter[int] = Counter()
         for start in range(0, len(text), HEX):
             shared.update(self._by_hash.get(text[start : start + HEX], ()))

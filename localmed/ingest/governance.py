@@ -1,16 +1,15 @@
-"""A librarian's spreadsheet of governance: one row a file, read whole or refused with the numbers of the wrong rows.
+"""Reads a librarian's governance spreadsheet: one row a file, read whole or refused with the wrong row numbers.
 
 ::
 
     file             owner     approver   effective from   review by    edition
     sepsis.pdf       Dr Lin    Dr Wu      2026-12-01       2028-12-01   2026-11
 
-The first row names the columns, in English or Chinese (``readers/vocabulary.toml``); their order is free and others are
-left alone, which is told. ``file`` is the path within the imported folder, the name alone where no other file of the
-collection has it, or the start of a document's id. An empty cell changes nothing, "-" takes back what was set. Dates
-may be written as 2026-12-31, 2026/12/31 or 2026年12月31日; one that begins with the day is refused. A character that is
-not printed (a control, a mark of direction, a blank at an end) stands in ``template`` as its escape, ``\\u001b``, and
-``read`` takes a name so written as well as the name itself.
+The first row names the columns, in English or Chinese (``readers/vocabulary.toml``), in any order; others are reported.
+``file`` is the path within the imported folder, the name if it is unique there, or the start of a document's id. An
+empty cell changes nothing, "-" clears the field. Dates are 2026-12-31, 2026/12/31 or 2026年12月31日; one that begins
+with the day is refused. ``make_template`` writes an unprintable character (a control, a mark of direction, a blank at
+an end) as its escape, ``\\u001b``; ``read_sheet`` takes that and the name itself.
 
 CSV (any encoding and separator that an import reads) or XLSX (its first sheet). Not covered: formulas without a value.
 """
@@ -38,12 +37,12 @@ COLUMNS = tuple(values.vocabulary()["governance"])
 LEAST_ID = 6  # characters of a document's id
 _ID = re.compile(rf"[0-9a-f]{{{LEAST_ID},32}}")
 _PART = re.compile(r"\d+|[A-Za-z]+")  # of a date
-_ESCAPED = re.compile(r"^\s+|\s+$|\\(?=u[0-9a-f]{4}|U[0-9a-f]{8})")  # besides what is not printed
+_ESCAPED = re.compile(r"^\s+|\s+$|\\(?=u[0-9a-f]{4}|U[0-9a-f]{8})")  # besides unprintable characters
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of the sheet, by its number there (1: the header); ``values`` by field, "" takes back."""
+    """One row by its number in the sheet (1: the header); ``values`` by field, "" clears it."""
 
     number: int
     file: str
@@ -52,7 +51,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """The rows that say something, and the columns that were left alone."""
+    """The rows with content, and the columns that were left alone."""
 
     rows: tuple[Row, ...]
     unused: tuple[str, ...]
@@ -60,14 +59,14 @@ class Sheet:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a row cannot be taken; never a cell's text, which may be a name."""
+    """Why a row is refused; never a cell's text, which may be a name."""
 
     row: int
     reason: Message
 
 
-def read(path: Path) -> Sheet:
-    """The sheet in ``path``; raise ``InputError`` for what is no sheet with a column of files."""
+def read_sheet(path: Path) -> Sheet:
+    """The sheet in ``path``; raise ``InputError`` if it has no column of files."""
     table = _table(path)
     header = next((number for number, row in enumerate(table) if any(row)), None)
     if header is None:
@@ -96,14 +95,12 @@ def _table(path: Path) -> list[list[str]]:
 
 
 def _field(header: str) -> str:
-    """The field that a header names, "" if none."""
     plain = re.sub(r"[\s_-]+", " ", header).strip().casefold()
     own = plain.replace(" ", "_")
     return own if own in COLUMNS else values.meaning("governance", plain)
 
 
 def _row(number: int, cells: Sequence[str], columns: Sequence[str]) -> Row | None:
-    """The row as fields, ``None`` if it says nothing."""
     named = {
         field: csv_cell(cell.strip()) for field, cell in zip(columns, cells, strict=False) if field and cell.strip()
     }
@@ -116,24 +113,18 @@ def _row(number: int, cells: Sequence[str], columns: Sequence[str]) -> Row | Non
 def _value(field: str, cell: str) -> str:
     if cell == CLEAR:
         return ""
-    return _date(cell) if field in DATES else cell
-
-
-def _date(cell: str) -> str:
-    """``cell`` as an ISO date; as it stands, to be refused, where a part of it makes no sense.
-
-    A month 31 would otherwise become the whole year, which begins eleven months before December.
-    """
-    date = values.edition(cell)
-    parts = len(_PART.findall(cell))
+    if field not in DATES:
+        return cell
+    date, parts = values.edition(cell), len(_PART.findall(cell))
+    # A date of which a part makes no sense is refused as written: a month 31 would become the whole year
     whole = parts < 2 or len(date) >= (7 if parts == 2 else 10)
     return date if whole and not (len(date) == 4 and len(cell) >= 8) else cell
 
 
-def named(
+def match_rows(
     catalogue: Catalogue, collection: str, rows: Iterable[Row]
 ) -> tuple[list[tuple[Row, tuple[Document, ...]]], list[Fault]]:
-    """The documents that each row is about, and which rows name none or several files, or one named already."""
+    """The documents of each row; and faults for rows that match none or several files, or a file of an earlier row."""
     files = catalogue.files(collection)
     matches, faults = list[tuple[Row, tuple[Document, ...]]](), list[Fault]()
     taken: dict[str, int] = {}
@@ -154,7 +145,6 @@ def named(
 def _documents(
     catalogue: Catalogue, collection: str, files: Mapping[str, ImportedFile], name: str
 ) -> tuple[Document, ...] | Message:
-    """The documents of the file called ``name``, or why there are none."""
     if not name:
         return message("governance.no_file")
     paths = [path for path, file in files.items() if _names(name, path, _within(path, file.root))]
@@ -171,12 +161,12 @@ def _documents(
 
 
 def _names(cell: str, *names: str) -> bool:
-    """Whether a cell is one of ``names`` as it is, or as ``template`` writes it."""
-    return cell in names or cell in map(printed, names)
+    """Whether a cell is one of ``names``, written plainly or as ``make_template`` writes it."""
+    return cell in names or cell in map(escape_unprintable, names)
 
 
-def printed(text: str) -> str:
-    """``text`` on one line with an escape for what is not printed, a different one for every text."""
+def escape_unprintable(text: str) -> str:
+    """``text`` on one line with an escape for each unprintable character; different texts stay different."""
     marked = _ESCAPED.sub(lambda match: "".join(map(_escape, match[0])), text)
     return "".join(character if character.isprintable() else _escape(character) for character in marked)
 
@@ -190,11 +180,8 @@ def _within(path: str, root: str) -> str:
     return str(Path(path).relative_to(root)) if root and Path(path).is_relative_to(root) else path
 
 
-def template(catalogue: Catalogue, collection: str) -> list[list[str]]:
-    """What is known of every file of a collection as a sheet that ``read`` takes, the header first.
-
-    Where it lies on the server is not told: a file that was imported by itself is called by its name, or its id.
-    """
+def make_template(catalogue: Catalogue, collection: str) -> list[list[str]]:
+    """All files of a collection as a sheet that ``read_sheet`` takes, without server paths; the header first."""
     rows = [[name.replace("_", " ") for name in ("file", *FIELDS)]]
     files = catalogue.files(collection)
     names = Counter(Path(path).name for path in files)
@@ -205,10 +192,10 @@ def template(catalogue: Catalogue, collection: str) -> list[list[str]]:
         if documents:
             within, name = _within(path, file.root), Path(path).name
             own = within if within != path else name if names[name] == 1 else documents[0].id
-            rows.append([printed(own), *map(printed, cells)])
+            rows.append([escape_unprintable(own), *map(escape_unprintable, cells)])
     return rows
 
 
 def differs(document: Document, field: str, value: str) -> bool:
-    """Whether ``value`` is another than what is known of a document; as ``template`` writes it, it is the same."""
+    """Whether ``value`` differs from the document's field, written plainly or as ``make_template`` writes it."""
     return not _names(value, value_of(document, field))

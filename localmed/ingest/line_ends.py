@@ -1,13 +1,9 @@
-"""What stands between two printed lines of one text: a blank, nothing, or a hyphen that was only the line's.
+"""Joins the printed lines of one text: with a blank, with nothing, or without the hyphen at the line's end.
 
-Rules, first match: a line that ends in ``JOINER`` goes on as it is (its reader knew); an address on the web that was
-broken goes on without a blank; "pre-" before "and" keeps both hyphen and blank; a hyphen between small letters is
-undone, one after capitals or before a capital or figure stays ("COVID-" "19"); nothing is put after a dash or slash
-that touches the word before it ("5–" "10 mg/" "kg"), nor after a mark of range or comparison that does ("脂肪≥"
-"40%"); between Chinese characters there is nothing; else a blank.
-
-Not covered: whether a hyphen between small letters belongs to the word; a reader that can tell from the rest of its
-document says so by ``JOINER``.
+First match: a line that ends in ``JOINER`` continues unchanged (its reader knew); a broken web address continues
+without a blank; "pre-" before "and" keeps hyphen and blank; a hyphen between small letters is removed, after capitals
+or before a capital or figure it stays ("COVID-" "19"); nothing follows a dash, slash or comparison sign that touches
+the word before it ("5–" "10 mg/" "kg", "脂肪≥" "40%"); Chinese characters join directly; all else with a blank.
 """
 
 from __future__ import annotations
@@ -16,20 +12,20 @@ import re
 
 from localmed.text.language import HAN
 
-REACH = 500  # characters before a line's end that the rules look at: longer than an address on the web gets
-JOINER = "\u2060"  # word joiner: after a hyphen at a line's end that stays; never part of the text that is made
+REACH = 500  # characters before a line's end that the rules examine: longer than any web address
+JOINER = "\u2060"  # word joiner, after a hyphen at a line's end that stays; never part of the resulting text
 
 WIDE = re.compile(f"[{HAN}\u3000-\u303f\uff00-\uffef]")
 _HYPHENATED = re.compile(r"([^\W\d_]+)-$")
 _TOUCHING = re.compile(r"[\w)%°][-‐‑–—/]$|\S[~～≥≤±]$")  # also "20%～" "40%" and "脂肪≥" "40%"
 _SUSPENDED = re.compile(r"(?:and|or|to|und|oder|bis|et|ou)\b")
 _ADDRESS = re.compile(r"(?:://|\bwww\.|\w@)\S*$")
-_ADDRESS_MARKS = ("://", "www.", "@")  # found in a tenth of the time of the search
+_ADDRESS_MARKS = ("://", "www.", "@")  # ten times as fast as the search
 _MORE_ADDRESS = re.compile(r"www\b|\S*?(?:[/_=?&%]|[.-]\w|\d)")
 
 
 class Joined:
-    """Lines joined one by one in linear time: only the last ``REACH`` characters before each are looked at."""
+    """Joins lines in linear time: only the last ``REACH`` characters before each are examined."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -38,8 +34,8 @@ class Joined:
 
     def add(self, line: str) -> int:
         """Add the next ``line``, which is not empty; return where it starts."""
-        ready = before(self._tail, line)
-        if len(ready) < len(self._tail):  # its hyphen, or mark, was undone
+        ready = prepare(self._tail, line)
+        if len(ready) < len(self._tail):  # its hyphen or mark was removed
             self._parts[-1] = self._parts[-1][:-1]
         else:
             self._parts.append(ready[len(self._tail) :])
@@ -50,12 +46,12 @@ class Joined:
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """The joined text."""
         return "".join(self._parts)
 
 
-def before(text: str, added: str) -> str:
-    """``text`` ready to be followed by ``added``, the next line: with a blank, without one, or without its hyphen."""
+def prepare(text: str, added: str) -> str:
+    """``text`` with what ``added``, the next line, needs before it: a blank, nothing, or its hyphen removed."""
     if not text or not added:
         return text
     if text.endswith(JOINER):
@@ -76,7 +72,6 @@ def before(text: str, added: str) -> str:
 
 
 def _address_goes_on(last: str, added: str) -> bool:
-    """Whether an address cannot end in ``last``, or can but ``added`` begins like the rest of one."""
     if last == ".":
         return added[0].islower()
     if last == "/":

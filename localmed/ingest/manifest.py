@@ -1,4 +1,4 @@
-"""Corpus manifests: one TOML file a collection says what it is, how its fields are called, and facts about its files.
+"""Corpus manifests: one TOML file per collection describes it, its fields and facts about its files.
 
 ::
 
@@ -35,13 +35,13 @@ KEYS = frozenset(
     {"name", "title", "language", "source", "licence", "priority", "kind", "reader", "files"}
     | {"fields", "options", "documents"}
 )
-_NAME = re.compile(r"[^\W_][\w-]{0,63}")  # it becomes a file name
+_NAME = re.compile(r"[^\W_][\w-]{0,63}")  # it is used as a file name
 FACTS = frozenset({"title", "edition", "language", "status", "replaced_by", *GOVERNANCE})
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A manifest as read. ``documents`` maps a file name (or path within the imported folder) to facts about it."""
+    """A manifest; ``documents`` maps a file name (or path within the imported folder) to facts about it."""
 
     collection: Collection
     reader: str = ""
@@ -51,38 +51,35 @@ class Manifest:
 
     @property
     def latest(self) -> bool:
-        """Whether a record stands once in the collection, in its newest version (``versions.py``)."""
+        """Whether a record is stored once in the collection, in its newest version (``duplicates.py``)."""
         return self.mapping.options.get("versions") == "latest"
 
     def facts(self, source: Source) -> dict[str, str]:
-        """What is said of a file, by its path within its folder or by its name."""
+        """The facts about a file, by its path within its folder or by its name."""
         if not self.documents:
             return {}
         return dict(self.documents.get(source.name) or self.documents.get(source.path.name) or {})
 
     def recipe(self, facts: Mapping[str, str]) -> str:
-        """What of this manifest decides how a file with ``facts`` is read, as text."""
+        """The parts of this manifest that decide how a file with ``facts`` is read, as text."""
         values = [self.reader, dict(self.mapping.fields), dict(self.mapping.options), dict(facts)]
         return json.dumps([*values, self.collection.language], sort_keys=True)
 
 
 def load(path: Path) -> Manifest:
-    """Read a manifest; raise ``BadSettings`` naming the file and the key that is wrong, or ``InputError``."""
+    """Read a manifest; raise ``BadSettings`` naming the file and the wrong key, or ``InputError``."""
     try:
         values = tomllib.loads(files.contents(path).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadSettings("manifest.toml", path=str(path), place=toml_place(error)) from None
     _check(path, values)
-    described = {
-        name: values[name] for name in ("title", "priority", "language", "source", "licence") if name in values
-    }
+    described = {key: values[key] for key in ("priority", "language", "source", "licence") if key in values}
+    name, kind = values["name"], Kind(values.get("kind", ""))
     fields = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in values.get("fields", {}).items()
+        key: tuple(value) if isinstance(value, list) else value for key, value in values.get("fields", {}).items()
     }
     return Manifest(
-        Collection(
-            values["name"], described.pop("title", values["name"]), **described, kind=Kind(values.get("kind", ""))
-        ),
+        Collection(name, values.get("title", name), **described, kind=kind),
         values.get("reader", ""),
         FieldMapping(fields, values.get("options", {})),
         values.get("documents", {}),
@@ -91,12 +88,12 @@ def load(path: Path) -> Manifest:
 
 
 def chosen(data: Path, collection: str, file: Path | None, known: Callable[[], Collection]) -> Manifest:
-    """The manifest of ``collection``: ``file``, else the one it was last imported with, else its catalogue row alone.
+    """The manifest of ``collection``: ``file``, else the one last imported with, else its catalogue row alone.
 
-    ``known`` is that row. What the librarian has set there since (the priority) stands over the kept manifest's.
-    Raise ``UsageError`` where the manifest is another collection's.
+    ``known`` returns that row, whose values (a priority set since) override the kept manifest. Raise ``UsageError`` if
+    the manifest belongs to another collection.
     """
-    kept = kept_at(data, collection)
+    kept = kept_path(data, collection)
     if not file and not kept.exists():
         return Manifest(known())
     manifest = load(file or kept)
@@ -107,18 +104,18 @@ def chosen(data: Path, collection: str, file: Path | None, known: Callable[[], C
 
 def keep(data: Path, collection: str, file: Path) -> None:
     """Keep ``file`` as the manifest of ``collection`` for later imports."""
-    kept = kept_at(data, collection)
+    kept = kept_path(data, collection)
     kept.parent.mkdir(exist_ok=True, mode=0o700)
     files.replace(kept, files.contents(file))
 
 
 def forget(data: Path, collection: str) -> None:
-    """Remove the kept manifest of a collection that was deleted."""
-    kept_at(data, collection).unlink(missing_ok=True)
+    """Remove the kept manifest of a deleted collection."""
+    kept_path(data, collection).unlink(missing_ok=True)
 
 
-def kept_at(data: Path, collection: str) -> Path:
-    """Where the manifest that a collection was last imported with lies."""
+def kept_path(data: Path, collection: str) -> Path:
+    """The path of the manifest that a collection was last imported with."""
     return data / layout.CORPORA / f"{collection}.toml"
 
 

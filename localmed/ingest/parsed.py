@@ -1,9 +1,8 @@
-"""What every reader returns: records of placed lines, and faults. The seam between file formats and the pipeline.
+"""The values that readers yield: records of placed lines, and faults.
 
-A reader is a function ``read(path, mapping) -> Iterator[SourceRecord | Fault]`` in a file of its own under ``readers/``
-(``graphs/`` for terminologies, whose readers yield ``Term``s; that of archives yields ``Member``s). It runs in a child
-process (``child.py``), yields as it goes, and never raises for one bad record among good ones: that is a ``Fault``. For
-a file that cannot be read at all it raises ``InputError``.
+A reader is a function ``read(path, mapping) -> Iterator[SourceRecord | Fault]`` under ``readers/``; those of
+terminologies (``graphs/``) yield ``Term``s, that of archives ``Member``s. It runs in a child process and yields as it
+goes. A bad record among good ones is a ``Fault``; a file that cannot be read at all raises ``InputError``.
 """
 
 from __future__ import annotations
@@ -22,10 +21,7 @@ BlockKind = Literal["heading", "paragraph", "row"]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A run of text; ``box`` says where it stands on its page, where there are pages.
-
-    ``ocr`` is how sure the OCR engine was of it, from 0 to 1; None where the text is the file's own.
-    """
+    """A run of text, its ``box`` on a page, and the confidence of ``ocr`` from 0 to 1 (None: the file's own text)."""
 
     text: str
     box: Box | None = None
@@ -34,16 +30,14 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A heading (``level`` 1 is the highest), a paragraph, or a table row that already carries its header.
-
-    A block's text is its lines joined as ``line_ends.py`` says: a space between words, nothing between Chinese
-    characters, a hyphen at a line's end undone unless its reader marked it as the word's own.
+    """A heading (``level`` 1 is the highest), a paragraph, or a table row with its header; see ``line_ends.py`` for
+    its text.
     """
 
     kind: BlockKind
     lines: tuple[Line, ...]
     level: int = 0
-    doubtful: bool = False  # of a table, or of a list in columns, that was not read with certainty
+    doubtful: bool = False  # a table, or a list in columns, that was not read with certainty
 
     @classmethod
     def of(cls, kind: BlockKind, text: str, level: int = 0) -> Block:
@@ -59,11 +53,10 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class SourceRecord:
-    """One document as read. ``key`` names it inside its file ("" when the file is the document).
+    """One document as read; ``key`` is its name within the file ("" if the file is the document).
 
-    ``edition``, ``language`` and ``title`` may be empty: the pipeline then takes the manifest's or works them out.
-    ``notes`` are things a librarian must know (a page without text, a table cut short). ``lost`` is how many pages OCR
-    failed on, which it may read another time.
+    If ``edition``, ``language`` or ``title`` is empty, the pipeline works it out. ``notes`` are for the librarian.
+    ``lost`` counts pages on which OCR failed and may succeed another time.
     """
 
     key: str
@@ -84,29 +77,29 @@ class SourceRecord:
 
     @property
     def deleted(self) -> bool:
-        """Whether it holds no text because its source has taken it back: it stands for that, and never answers."""
+        """Whether its source has withdrawn it and left no text; such a record is stored but never found."""
         return not self.blocks and self.status == "withdrawn"
 
 
 class Unusable(ValueError):
-    """A line or an object makes no record; ``reason`` says why, without its text."""
+    """A line or object that makes no record; ``reason`` contains none of its text."""
 
     def __init__(self, reason: Message) -> None:
         super().__init__(reason.code)
         self.reason = reason
 
 
-FILE = message("reader.file")  # where a fault of the file as a whole is
+FILE = message("reader.file")  # the place of a fault of the whole file
 
 
 def named(name: str) -> Message:
-    """A place that is called as a file, a member of an archive or a record calls itself."""
+    """The place of a fault: a file, archive member or record by its own name."""
     return message("reader.key", key=name)
 
 
 @dataclass(frozen=True, slots=True)
 class FieldMapping:
-    """Which of a source's own fields mean what, from ``[fields]`` of a corpus manifest.
+    """Which of a source's fields mean what, from ``[fields]`` of a corpus manifest.
 
     Each value is a field name, a dotted path into nested objects, or a list of them whose values are joined in order.
     """
@@ -117,7 +110,7 @@ class FieldMapping:
 
 @dataclass(frozen=True, slots=True)
 class Working:
-    """Page ``page`` of ``pages`` is about to be read; by OCR, the file may take longer (``read.ocr_page_seconds``)."""
+    """Announces a page before it is read; OCR extends the file's time limit (``read.ocr_page_seconds``)."""
 
     page: int
     pages: int
@@ -126,20 +119,19 @@ class Working:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A file of an archive: its name there (``key``), and the name under which it was unpacked (``opening.py``)."""
+    """A file of an archive: its name there (``key``), and its name as unpacked (``opening.py``)."""
 
     key: str
     file: str
 
 
-# Documents from most readers, terms from those under ``graphs/``, members from that of archives.
 Item = SourceRecord | Term | Member | Fault
 Reader = Callable[[Path, FieldMapping], Iterator[Item | Working]]
 _Keyed = TypeVar("_Keyed", SourceRecord, Member)
 
 
 def once(items: Iterable[_Keyed | Fault], where: str = "reader.key") -> Iterator[_Keyed | Fault]:
-    """``items`` with a fault in place of what has the key of one before; ``where`` is the code of its place."""
+    """Replace each item whose key came before with a fault; ``where`` is the message code of its place."""
     seen: set[str] = set()
     for item in items:
         if isinstance(item, Fault):

@@ -1,18 +1,12 @@
-"""The parent's side of parsing: files go to a child process, records and faults come back as they are read.
+"""The parent's side of parsing: sends files to a child process and yields records and faults as they are read.
 
-``Parser.parse`` yields what the reader found and, where the file as a whole failed, raises ``InputError`` (or
-``LimitExceeded``, naming the bound) at that point, after the records read before it; the caller decides whether to keep
-those. The next call works whatever happened: a child that crashed, hung or was abandoned is replaced. A PDF gets a
-child of its own, because its library keeps memory and may be damaged by one file; the other formats share one, which
-saves its start-up for each of thousands of small files.
+If a file fails, ``Parser.parse`` raises ``InputError`` (``LimitExceeded`` names the bound) after the records before
+it; the caller decides whether to keep those. A child that crashed, hung or was abandoned is replaced. Each PDF and
+Office file gets its own child, because their libraries keep memory and one file may damage them; other formats share
+one, which saves start-ups. Only the time spent waiting for the child counts, and each page read by OCR extends it.
 
-Rules: what the child sends is checked before it is believed; the time allowed is the time spent waiting for the
-child, so a slow consumer does not make its file fail, and grows with each page that OCR reads; only regular files below
-``file_bytes`` are opened at all; more than ``records`` records end the file; of more than ``faults`` faults the rest
-are counted in a last one.
-
-Not covered: a ``Parser`` belongs to the thread that first parses with it (its child dies with that thread) and serves
-one file at a time; only ``stop`` may be called from another. Several at once: ``ahead.py``.
+A ``Parser`` belongs to the thread that first parses with it (its child dies with that thread) and serves one file at a
+time; only ``stop`` may be called from another thread.
 """
 
 from __future__ import annotations
@@ -42,24 +36,23 @@ COMMAND = children.command("localmed.ingest.child")
 
 OWN_CHILD = frozenset({"pdf", "docx", "pptx", "xlsx"})  # readers that get a fresh process for every file
 
-# Several children share the cores: a library that starts a thread a core in each of them makes all of them slower.
+# Several children share the cores: one thread a core in each of them would slow them all down.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OMP_THREAD_LIMIT", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
-_LEAST = 2**20  # bytes that a message may have however few characters a record may
+_LEAST = 2**20  # bytes that a message may always have
 _BYTES_A_CHARACTER = 16  # of a message: three of UTF-8, or one and a place of 150 bytes for every line
 
-
-Reading = Callable[[int, int, bool], None]  # a page (1-based) of so many, and whether OCR reads it
+Reading = Callable[[int, int, bool], None]  # (page from 1, number of pages, by OCR)
 
 
 class Parser(AbstractContextManager["Parser"]):
     """Parses files in child processes; a context manager that leaves no child behind."""
 
     def __init__(self, command: Sequence[str] = COMMAND, reading: Reading = lambda *_: None) -> None:
-        """``reading`` is told of each page of a PDF before it is read."""
+        """``reading`` is called before each page of a PDF is read."""
         self._command, self._reading = tuple(command), reading
         self._child: _Child | None = None
-        self._folder: Path | None = None  # the only one that the child may read
+        self._folder: Path | None = None  # the only folder that the child may read
         self._starting = threading.Lock()  # between starting a child and ``stop``
         self._stopped = False
 
@@ -74,7 +67,7 @@ class Parser(AbstractContextManager["Parser"]):
             child.kill()
 
     def stop(self) -> None:
-        """From any thread: end the child, and start none again; the file being parsed fails."""
+        """End the child and start no other, from any thread; the file being parsed fails."""
         with self._starting:
             self._stopped = True
             if self._child is not None:
@@ -88,18 +81,18 @@ class Parser(AbstractContextManager["Parser"]):
         bounds: ReadBounds | None = None,
         name: str = "",
     ) -> Iterator[SourceRecord | Fault]:
-        """Yield the records and faults of ``path`` as they are read; raise ``InputError`` if the file fails.
-
-        ``name`` is what an error calls the file, for a stored copy whose own name says nothing.
+        """Yield the items of ``path``, called ``name`` in errors, as they are read; raise ``InputError`` if the file
+        fails.
         """
-        for item in self._named(path, reader, mapping or FieldMapping(), bounds or ReadBounds(), name or path.name):
+        name = name or path.name
+        for item in self._items(path, reader, mapping or FieldMapping(), bounds or ReadBounds(), name):
             if isinstance(item, Term | Member):
-                raise InputError("import.terms", name=name or path.name)
+                raise InputError("import.terms", name=name)
             yield item
 
     def members(self, path: Path, into: Path, bounds: ReadBounds, name: str) -> Iterator[Member | Fault]:
-        """Unpack the archive ``path`` into the folder ``into``; yield its members and faults, as ``parse`` does."""
-        for item in self._named(path, "archive", FieldMapping(options={"into": str(into)}), bounds, name):
+        """Unpack the archive ``path`` into ``into``; yield its members and faults as ``parse`` does."""
+        for item in self._items(path, "archive", FieldMapping(options={"into": str(into)}), bounds, name):
             if isinstance(item, Member | Fault):
                 yield item
 
@@ -107,39 +100,36 @@ class Parser(AbstractContextManager["Parser"]):
         self, path: Path, reader: str, mapping: FieldMapping, bounds: ReadBounds, name: str
     ) -> Iterator[Term | Fault]:
         """Yield the terms and faults of ``path``, as ``parse`` does records."""
-        for item in self._named(path, reader, mapping, bounds, name):
+        for item in self._items(path, reader, mapping, bounds, name):
             if isinstance(item, SourceRecord | Member):
                 raise InputError("import.no_terms", name=name)
             yield item
 
-    def _named(self, path: Path, reader: str, mapping: FieldMapping, bounds: ReadBounds, name: str) -> Iterator[Item]:
+    def _items(self, path: Path, reader: str, mapping: FieldMapping, bounds: ReadBounds, name: str) -> Iterator[Item]:
+        own_child = False
         try:
-            yield from self._parsed(path, reader, mapping, bounds)
+            _admit(path, bounds)
+            reader = readers.name_of(path, reader)
+            own_child = reader in OWN_CHILD
+            if own_child or path.absolute().parent != self._folder:
+                self.close()
+            self._folder = path.absolute().parent
+            request = {
+                "path": str(path.absolute()),
+                "reader": reader,
+                "fields": dict(mapping.fields),
+                "options": dict(mapping.options),
+                "bounds": dataclasses.asdict(bounds),
+            }
+            child = self._send(json.dumps(request).encode("ascii") + b"\n", bounds)
+            yield from _bounded(child.answers(path), path, bounds)
         except InputError as error:
-            raise renamed(error, path.name, name) from None
-
-    def _parsed(self, path: Path, reader: str, mapping: FieldMapping, bounds: ReadBounds) -> Iterator[Item]:
-        _admit(path, bounds)
-        name = readers.name_of(path, reader)
-        if name in OWN_CHILD or path.absolute().parent != self._folder:
-            self.close()
-        self._folder = path.absolute().parent
-        request = {
-            "path": str(path.absolute()),
-            "reader": name,
-            "fields": dict(mapping.fields),
-            "options": dict(mapping.options),
-            "bounds": dataclasses.asdict(bounds),
-        }
-        try:
-            child = self._sent(json.dumps(request).encode("ascii") + b"\n", bounds)
-            yield from _counted(child.answers(path), path, bounds)
+            raise rename_file(error, path.name, name) from None
         finally:
-            if name in OWN_CHILD or not (self._child and self._child.well):
+            if own_child or not (self._child and self._child.well):
                 self.close()
 
-    def _sent(self, request: bytes, bounds: ReadBounds) -> _Child:
-        """A living child that has been sent ``request``."""
+    def _send(self, request: bytes, bounds: ReadBounds) -> _Child:
         if self._child is not None and self._child.bounds != bounds:
             self.close()
         if self._child is not None:
@@ -153,25 +143,23 @@ class Parser(AbstractContextManager["Parser"]):
             if self._stopped:
                 raise InputError("import.stopped")
             child = self._child = _Child(self._command, bounds, self._reading)
-        with suppress(OSError):  # one that has ended already says why when it is read from
+        with suppress(OSError):  # if it has ended, reading from it raises the reason
             child.send(request, bounds.file_seconds)
         return child
 
 
 class _Child:
-    """The process and what it reads."""
-
     def __init__(self, command: Sequence[str], bounds: ReadBounds, reading: Reading) -> None:
         self.reading = reading
         self.bounds, self._most = bounds, max(_LEAST, bounds.record_characters * _BYTES_A_CHARACTER)
         self._process = children.Child(command, self._most, ONE_THREAD)
         self.send, self.kill, self.end = self._process.send, self._process.kill, self._process.end
         self.forget = self._process.forget
-        self._left, self._pages = 0.0, 0  # seconds, of the file's and of the pages' that OCR reads; those pages
-        self.well = False  # it has finished a file, and may be given another
+        self._left, self._pages = 0.0, 0  # seconds left for the file; pages that OCR has read
+        self.well = False  # it has finished a file and may parse another
 
     def answers(self, path: Path) -> Iterator[Item]:
-        """What the child makes of ``path``, up to its closing message."""
+        """Yield what the child reads from ``path``, until its closing message."""
         self._left, self._pages, self.well = self.bounds.file_seconds, 0, False
         while True:
             line = self._line(path)
@@ -187,23 +175,22 @@ class _Child:
             except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
                 raise InputError("import.no_record", name=path.name) from None
             if isinstance(item, InputError):
-                # It was the file; but a child that met a limit (memory) is not trusted with another.
-                self.well = not isinstance(item, LimitExceeded)
+                self.well = not isinstance(item, LimitExceeded)  # a child that met a limit may be damaged
                 raise item
             yield item
 
     def _work(self, working: Working) -> None:
-        """Tell of a page; more time if OCR reads it, or tries again; raise ``ValueError`` for more than a file has."""
+        """Report a page. OCR adds to the time allowed; raise ``ValueError`` for more OCR pages than a file may have."""
         self.reading(working.page, working.pages, working.ocr)
         if not working.ocr:
             return
         self._pages += 1
-        if self._pages > (TRIES + 1) * self.bounds.pages:  # its lines are compared before it is read
+        if self._pages > (TRIES + 1) * self.bounds.pages:  # one more: its lines are compared before it is read
             raise ValueError
         self._left += self.bounds.ocr_page_seconds
 
     def _line(self, path: Path) -> bytes:
-        """The next message; raise ``InputError`` if none comes in the time left or the child has ended."""
+        """The next message; raise ``InputError`` if it is late or the child has ended."""
         began = time.monotonic()
         try:
             line = self._process.line(self._left) if self._left > 0 else None
@@ -217,7 +204,6 @@ class _Child:
         return line
 
     def _ending(self, path: Path) -> InputError:
-        """Why the child ended in the middle of ``path``."""
         code = self._process.code()
         if code is None:
             return InputError("import.silent", name=path.name)
@@ -229,7 +215,7 @@ class _Child:
 
 
 def _admit(path: Path, bounds: ReadBounds) -> None:
-    """Refuse what must not even be opened: a pipe or device would never end, a huge file is no document."""
+    """Refuse a file that must not be opened: a pipe or device never ends, a huge file is no document."""
     try:
         status = path.stat()
     except OSError as error:
@@ -240,8 +226,7 @@ def _admit(path: Path, bounds: ReadBounds) -> None:
         raise LimitExceeded("import.file_bytes", name=path.name, most=bounds.file_bytes)
 
 
-def _counted(items: Iterator[Item], path: Path, bounds: ReadBounds) -> Iterator[Item]:
-    """``items`` with the bounds on their number kept."""
+def _bounded(items: Iterator[Item], path: Path, bounds: ReadBounds) -> Iterator[Item]:
     records = faults = 0
     for item in items:
         if isinstance(item, Fault):
@@ -256,10 +241,8 @@ def _counted(items: Iterator[Item], path: Path, bounds: ReadBounds) -> Iterator[
 
 
 class _Received(Codec):
-    """Reads what another process wrote: its messages are cut short."""
-
     def decode(self, value: Any, kind: Any = Any) -> Any:
-        """See ``Codec``."""
+        """See ``Codec.decode``."""
         return received(value) if kind is Message else super().decode(value, kind)
 
 
@@ -267,9 +250,9 @@ _CODEC = _Received(reachable(Item | Working))
 
 
 def received_item(value: Any) -> Item | Working:
-    """What the child's message holds; raise ``ValueError`` or ``TypeError`` where it is none of that."""
+    """The item in a message of the child; raise ``ValueError`` or ``TypeError`` if it is none."""
     item: Item | Working = _CODEC.decode(value)
-    if isinstance(item, Member) and not item.file.isdecimal():  # whoever has taken the child over names no other file
+    if isinstance(item, Member) and not item.file.isdecimal():  # a subverted child must not name other files
         raise ValueError
     if isinstance(item, SourceRecord):
         lines = (line for block in item.blocks for line in block.lines)
@@ -287,18 +270,17 @@ def _error(kind: str, entry: Any) -> InputError:
     return error
 
 
-def renamed(error: InputError, stored: str, name: str) -> InputError:
-    """``error`` of a copy called ``stored``, said of the file that people call ``name``."""
-    return type(error)(*(_called(part, stored, name) for part in error.messages))
+def rename_file(error: InputError, stored: str, name: str) -> InputError:
+    """``error`` with the name of the stored copy replaced by the file's own name."""
 
+    def change(value: Parameter) -> Parameter:
+        if isinstance(value, Message):
+            return change_message(value)
+        if isinstance(value, tuple):
+            return tuple(map(change, value))
+        return value.replace(stored, name) if isinstance(value, str) else value
 
-def _called(part: Message, stored: str, name: str) -> Message:
-    return Message(part.code, tuple((key, _calling(value, stored, name)) for key, value in part.parameters))
+    def change_message(part: Message) -> Message:
+        return Message(part.code, tuple((key, change(value)) for key, value in part.parameters))
 
-
-def _calling(value: Parameter, stored: str, name: str) -> Parameter:
-    if isinstance(value, Message):
-        return _called(value, stored, name)
-    if isinstance(value, tuple):
-        return tuple(_calling(item, stored, name) for item in value)
-    return value.replace(stored, name) if isinstance(value, str) else value
+    return type(error)(*map(change_message, error.messages))

@@ -1,17 +1,10 @@
-"""The import: find files, read what is new or changed, encode, build the next generation, swap, report.
+"""Imports files: find them, read the new and changed ones, encode, build the next generation, swap, report.
 
-Rules: a file that is refused leaves what was stored of it before; a file is taken whole or not at all, a JSONL or XML
-record likewise; a file whose bytes and recipe (reader, mapping, chunking) are known is not read again; what an earlier
-import found under the same folder and is gone now is removed, unless the whole folder is empty, which is more often a
-missing mount than a wish. Nothing is served before the swap, and Ctrl-C or kill -9 before it leaves the old generation.
-
-Of a collection whose manifest asks for the latest versions a record stands once, whatever files hold it
-(``duplicates.py``). A file of which such a record was passed over is read again when a file goes or changes.
-
-Files are parsed in several children, large ones first, and taken in one order whatever child is faster (``ahead.py``),
-so that the same folder makes the same generation.
-
-The copy under ``files/`` is what is parsed, so a file that changes meanwhile cannot be stored as something it is not.
+A refused file keeps its stored documents; a file, or a JSONL or XML record, is taken whole or not at all. Files with
+known bytes and recipe (reader, mapping, chunking) are not read again. Files gone from their folder are removed, unless
+the whole folder is empty, which is more often a missing mount. Nothing is served before the swap: Ctrl-C or kill -9
+leaves the old generation. The copy under ``files/`` is parsed, because a file may change meanwhile. Files are parsed
+in parallel but taken in one order (``ahead.py``), so the same folder always makes the same generation.
 """
 
 from __future__ import annotations
@@ -27,15 +20,15 @@ from localmed.domain import Document, Passage, Status, message
 from localmed.domain.errors import InputError, UsageError
 from localmed.domain.ports import Embedder
 from localmed.ingest import manifest as manifests
-from localmed.ingest.duplicates import in_order
+from localmed.ingest.duplicates import reading_order
 from localmed.ingest.engine import Engine
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.ocr import child as ocr
 from localmed.ingest.opening import Opened, Opening
 from localmed.ingest.parsed import Fault
-from localmed.ingest.reading import OUTDATED, UNSETTLED, Context, Descriptions, Taken, read, refusal, unmarked
+from localmed.ingest.reading import OUTDATED, UNSETTLED, Context, Descriptions, Taken, read_content, refusal, strip_mark
 from localmed.ingest.report import Line, Report
-from localmed.ingest.sources import Leaving, Source, absolute, empty, find, missing
+from localmed.ingest.sources import Leaving, Source, absolute_path, find_missing, find_sources, note_empty
 from localmed.library import layout, remarks
 from localmed.library.catalogue import ImportedFile
 from localmed.library.generations import AT_ONCE, Patience
@@ -46,14 +39,14 @@ from localmed.library.state import Quarantined, State, connect, quarantined, req
 from localmed.library.vectors import VectorCache, texts_of
 from localmed.process import children, hooks
 
-__all__ = ["Importer", "Line", "Progress", "Report", "Started", "together"]
+__all__ = ["Importer", "Line", "Progress", "Report", "Started", "run_together"]
 
-Progress = Callable[[float, str], None]  # (bytes done more, what is being done)
-Started = Callable[[int], None]  # bytes to be read
+Progress = Callable[[float, str], None]  # (bytes done since the last call, current step)
+Started = Callable[[int], None]  # (bytes to read)
 
 
 class Importer:
-    """One import into one collection: ``run`` it alone, or several ``together`` in one generation."""
+    """One import into one collection: ``run`` it alone, or several with ``run_together`` in one generation."""
 
     def __init__(
         self,
@@ -63,17 +56,17 @@ class Importer:
         progress: Progress | None = None,
         file: Path | None = None,
     ) -> None:
-        """``progress`` is told of every step's share of the bytes to be read; the manifest ``file`` is to be kept."""
+        """``progress`` receives each step's share of the bytes to read; ``file`` is the manifest file to keep."""
         self._settings, self._manifest, self._encoder, self._file = settings, manifest, encoder, file
         self._progress: Progress = progress or (lambda *_: None)
         self._name = manifest.collection.name
-        self._paths: tuple[Path, ...] = ()
+        self._roots: list[Path] = []
         self._sources: list[Source] = []
         self._removed: tuple[str, ...] = ()
-        self._gone: list[str] = []
+        self._gone: list[str] = []  # paths of earlier imports
         self.report = Report(self._name)
-        self.engine: Engine | None = None  # workers that parse and encode, in place of this process
-        self.near_copies = False  # take what is nearly the text of a withdrawn document
+        self.engine: Engine | None = None  # workers that parse and encode in place of this process
+        self.near_copies = False  # also take near-copies of withdrawn documents
         self.speaks_to_models: Callable[[str], bool] = lambda _: False
         self.leaving = Leaving()
         self._waiting: list[Taken] = []
@@ -84,59 +77,62 @@ class Importer:
     def run(
         self, paths: Sequence[Path], retry: bool = False, started: Started | None = None, removed: Sequence[str] = ()
     ) -> Report:
-        """Import ``paths``; ``retry`` reads again what is in quarantine; ``started`` is told the bytes to read.
+        """Import ``paths``; ``retry`` also reads quarantined files; ``started`` receives the bytes to read.
 
-        ``removed`` are paths that are gone though no folder among ``paths`` would tell.
+        ``removed`` lists paths that are gone and lie under none of the folders in ``paths``.
         """
         self.find(paths, removed)
-        if failed := together([self], self._settings, self._encoder, retry, started):
+        if failed := run_together([self], self._settings, self._encoder, retry, started):
             raise failed[self._name]
         return self.report
 
     def find(self, paths: Sequence[Path], removed: Sequence[str] = ()) -> None:
-        """List what there is to import, before anything is changed; raise ``UsageError`` where that cannot be done."""
-        self._paths, self._removed = tuple(paths), tuple(removed)
-        self._sources, skipped = self._find(paths)
-        self.report.lines += [*skipped, *empty(self._roots, self._sources)]
+        """List the files to import, before anything changes; raise ``UsageError`` if that fails."""
+        self._roots = [absolute_path(path) for path in paths if path.is_dir()]
+        self._removed = tuple(removed)
+        self._sources, skipped = self._list(paths)
+        self.report.lines += [*skipped, *note_empty(self._roots, self._sources)]
         if self._sources and not children.isolation().network:
             self.report.lines.append(Line(self._name, "note", message("import.not_isolated")))
 
     def compare(self, builder: Builder) -> None:
-        """Find what is gone since; raise ``UsageError``, with nothing changed, for a folder that is empty now."""
+        """Find files that are gone; raise ``UsageError``, with nothing changed, for a folder that is now empty."""
         files = builder.catalogue.files(self._name).values()
-        self._gone = self.leaving.removable([*self._removed, *missing(files, self._sources, self._roots)])
+        self._gone = self.leaving.removable([*self._removed, *find_missing(files, self._sources, self._roots)])
 
     def apply(self, builder: Builder, state: State, retry: bool, started: Started | None) -> None:
-        """Bring the collection in step in the generation being built, after ``find`` and ``compare``."""
+        """Update the collection in the generation being built, after ``find`` and ``compare``."""
         if self._manifest.collection not in builder.catalogue.collections():
             builder.put_collection(self._manifest.collection)
-        unread = self._unread(builder, state, self._taken(), retry, bool(self._gone))
+        taken = []
+        for source in self._sources:
+            if why := self.leaving.why(source, self._settings.read.file_bytes):
+                self.report.lines.append(Line(str(source.path), "left", why))
+            else:
+                taken.append(source)
+        unread = self._unread(builder, state, taken, retry)
         if started:
             started(sum(source.bytes for source in unread))
-        self._read_all(builder, state, unread, self._gone)
-        self._forget(builder, self._gone)  # afterwards: a renamed file has taken its documents and marks with it
-        self._release(state, self._sources, self._roots, self._gone)
+        self._read_all(builder, state, unread)
+        self._remove_missing(builder)  # afterwards: a renamed file has taken its documents and marks with it
+        self._release(state)
         earlier = [Source(Path(file.path), file.root) for file in builder.catalogue.files(self._name).values()]
         for name in self._descriptions.unmet([*self._sources, *earlier]):
             self.report.lines.append(Line(name, "note", message("import.not_imported")))
 
     def read_again(self, builder: Builder, state: State, sources: Sequence[Source]) -> None:
-        """Read ``sources``, which were all imported before, and nothing else."""
+        """Read only ``sources``, all of which were imported before."""
         files = builder.catalogue.files(self._name)
-        self._read_all(builder, state, in_order(sources, files, self._manifest.latest), ())
+        self._read_all(builder, state, reading_order(sources, files, self._manifest.latest))
 
     def keep_manifest(self) -> None:
-        """Keep the manifest for later imports, before what it made is served: what it says is then never older."""
+        """Keep the manifest for later imports, before its result is served: it is then never older than that."""
         if self._file:
             manifests.keep(self._settings.data, self._name, self._file)
 
-    @property
-    def _roots(self) -> list[Path]:
-        return [absolute(path) for path in self._paths if path.is_dir()]
-
-    def _read_all(self, builder: Builder, state: State, unread: Sequence[Source], missing_paths: Sequence[str]) -> None:
+    def _read_all(self, builder: Builder, state: State, unread: Sequence[Source]) -> None:
         withdrawn = () if self.near_copies else in_force(self._settings.data).sketched()
-        context = Context.of(self._descriptions, builder.catalogue, unread, missing_paths, withdrawn)
+        context = Context.of(self._descriptions, builder.catalogue, unread, self._gone, withdrawn)
         engine = self.engine
         encoding = engine.encoding(self._encoder.identity.slug) if engine else None
         with (
@@ -151,25 +147,14 @@ class Importer:
             self._flush(builder, cache, 0)
             self.report.encoded = cache.encoded
 
-    def _taken(self) -> list[Source]:
-        """The sources but those that are left as they are, of which the report says so."""
-        taken = []
-        for source in self._sources:
-            if why := self.leaving.why(source, self._settings.read.file_bytes):
-                self.report.lines.append(Line(str(source.path), "left", why))
-            else:
-                taken.append(source)
-        return taken
+    # --- what to read ----------------------------------------------------------------------------------------------
 
-    # --- what there is to do ---------------------------------------------------------------------------------------
+    def _list(self, paths: Sequence[Path]) -> tuple[list[Source], list[Line]]:
+        return find_sources(paths, patterns=self._manifest.files)
 
-    def _find(self, paths: Sequence[Path]) -> tuple[list[Source], list[Line]]:
-        return find(paths, patterns=self._manifest.files)
-
-    def _forget(self, builder: Builder, missing_paths: Sequence[str]) -> None:
-        """Remove what is still stored of the paths that are gone."""
+    def _remove_missing(self, builder: Builder) -> None:
         known = builder.catalogue.files(self._name)
-        for path in missing_paths:
+        for path in self._gone:
             documents = builder.catalogue.of_file(self._name, path)
             if not documents and path not in known:
                 continue  # it was moved
@@ -178,55 +163,44 @@ class Importer:
             builder.changed = True
             self.report.lines.append(Line(path, "removed", message("import.gone"), len(documents)))
 
-    def _release(
-        self, state: State, sources: Sequence[Source], roots: Sequence[Path], missing_paths: Sequence[str]
-    ) -> None:
-        """Take files that are gone out of quarantine."""
-        present = {str(source.path) for source in sources}
+    def _release(self, state: State) -> None:
+        present = {str(source.path) for source in self._sources}
         for path in {entry.path for entry in quarantined(state, self._name)} - present:
-            if path in missing_paths or any(Path(path).is_relative_to(root) for root in roots):
+            if path in self._gone or any(Path(path).is_relative_to(root) for root in self._roots):
                 requarantine(state, self._name, path, [])
 
-    def _unread(
-        self, builder: Builder, state: State, sources: Sequence[Source], retry: bool, any_missing: bool
-    ) -> list[Source]:
-        """The sources to be read, in the order in which they are."""
+    def _unread(self, builder: Builder, state: State, sources: Sequence[Source], retry: bool) -> list[Source]:
         known = builder.catalogue.files(self._name)
         listed = quarantined(state, self._name)
         self._refused_before = {entry.path for entry in listed}
         refused = {entry.path: entry for entry in listed if not entry.place}
-        unread, outdated, changed = [], [], any_missing
+        unread, outdated, changed = [], [], bool(self._gone)
         for source in sources:
             path = str(source.path)
             before, rejected = known.get(path), refused.get(path)
-            now = (
-                (source.sha256(self._settings.read.file_bytes), self._recipe(source))
-                if before or rejected
-                else ("", "")
-            )
+            now = ("", "")
+            if before or rejected:
+                now = source.sha256(self._settings.read.file_bytes), self._recipe(source)
             if rejected and not retry and (rejected.sha256, rejected.recipe) == now:
                 again = message("import.as_before", reason=rejected.reason)
                 self.report.lines.append(Line(path, "quarantined", again))
             elif before and (before.sha256, before.recipe) == now:
-                self._unchanged(builder, before, source)
+                self.report.lines.append(Line(path, "unchanged"))
+                if source.root and not before.root:  # from now on it is removed when it leaves the folder
+                    builder.catalogue.put_file(replace(before, root=source.root))
+                    builder.changed = True
                 if rejected:  # a bad version of it was, and this is the good one again
                     requarantine(state, self._name, path, [])
             elif before and (before.sha256, before.recipe) == (now[0], OUTDATED + now[1]):
                 outdated.append(source)
             else:
                 unread.append(source)
-                changed = changed or bool(before and (before.sha256, unmarked(before.recipe)) != now)
+                changed = changed or bool(before and (before.sha256, strip_mark(before.recipe)) != now)
         if changed:
             unread += outdated
         else:
             self.report.lines += [Line(str(source.path), "unchanged") for source in outdated]
-        return in_order(unread, known, self._manifest.latest)
-
-    def _unchanged(self, builder: Builder, before: ImportedFile, source: Source) -> None:
-        self.report.lines.append(Line(before.path, "unchanged"))
-        if source.root and not before.root:  # it was named by itself; from now on it goes when it leaves the folder
-            builder.catalogue.put_file(replace(before, root=source.root))
-            builder.changed = True
+        return reading_order(unread, known, self._manifest.latest)
 
     def _recipe(self, source: Source) -> str:
         return self._descriptions.recipe(source)
@@ -243,7 +217,7 @@ class Importer:
         source, sha256 = opened.source, opened.sha256
         path, recipe, size = str(source.path), self._recipe(source), source.bytes
         try:
-            reading = read(opened.content, source, context)
+            reading = read_content(opened.content, source, context)
             apply = builder.catalogue.governed.apply_to_passages  # encoders read title and headings with each passage
             reading.documents = [(document, tuple(apply(cut))) for document, cut in reading.documents]
             before = builder.catalogue.file(self._name, path)
@@ -251,7 +225,7 @@ class Importer:
                 sha256 = ""
                 raise worse
         except InputError as error:
-            # No hash: what could not be copied, or of which OCR failed, may be whole by the next import, and is tried.
+            # Without a hash the next import tries again: a copy or OCR that failed may succeed then.
             self._quarantine(state, (path, sha256, recipe), (), error)
             builder.remove(document.id for document in context.refuse(self._name, path))
             self._progress(size, source.path.name)
@@ -264,43 +238,40 @@ class Importer:
             self._waiting.append(Taken(file, reading, sum(len(cut) for _, cut in reading.documents), size))
 
     def _quarantine(
-        self,
-        state: State,
-        file: tuple[str, str, str],
-        faults: Sequence[Fault],
-        whole: InputError | None = None,
+        self, state: State, file: tuple[str, str, str], faults: Sequence[Fault], whole: InputError | None = None
     ) -> None:
-        """List what is refused of ``file`` (path, hash, recipe), ``faults`` or all of it; without any it leaves."""
+        """Replace the quarantine entries of ``file`` (path, hash, recipe) with ``faults`` or the ``whole`` file."""
         path, sha256, recipe = file
         refused = [Quarantined(self._name, path, fault.where, sha256, recipe, fault.reason) for fault in faults]
-        self.report.lines += [Line(path, "quarantined", fault.message) for fault in faults]
+        reasons = [fault.message for fault in faults]
         if whole:
             refused = [Quarantined(self._name, path, None, sha256, recipe, whole.full_message)]
-            self.report.lines.append(Line(path, "quarantined", whole.full_message))
+            reasons = [whole.full_message]
+        self.report.lines += [Line(path, "quarantined", why) for why in reasons]
         if refused or path in self._refused_before:
             requarantine(state, self._name, path, refused)
 
     # --- encoding and writing --------------------------------------------------------------------------------------
 
     def _flush(self, builder: Builder, cache: VectorCache, ahead: int) -> None:
-        """Encode and write the files read so far, each in place of what was stored; of ``ahead`` lots only begin."""
+        """Encode the files read so far and write them, except the last ``ahead`` lots, which only begin."""
         batch = self._settings.library.batch
         self._begun.append(self._waiting)
-        for part in hooks.pieces(_passages(self._waiting), batch):
+        for part in hooks.in_batches(_passages(self._waiting), batch):
             texts = texts_of([passage for passage, _ in part], self._encoder.identity)
             cache.begin([text for own in texts for text in own])
         self._waiting = []
         while len(self._begun) > ahead:
             pairs = _passages([taken for taken in self._begun.popleft() if self._replace(builder, taken)])
             over = builder.catalogue.governed.apply_to_passages([passage for passage, _ in pairs])  # moved ones too
-            for part in hooks.pieces(list(zip(over, (taken for _, taken in pairs), strict=True)), batch):
+            for part in hooks.in_batches(list(zip(over, (taken for _, taken in pairs), strict=True)), batch):
                 passages = [passage for passage, _ in part]
                 builder.add(passages, cache.encode_passages(passages))
                 share = sum(taken.bytes / taken.passages for _, taken in part)
                 self._progress(share, f"{len(passages)} passages")
 
     def _replace(self, builder: Builder, taken: Taken) -> bool:
-        """Put the file's documents in the catalogue; return whether their passages have to be written."""
+        """Put the file's documents in the catalogue; return whether their passages must be written."""
         file, catalogue = taken.file, builder.catalogue
         before = catalogue.of_file(file.collection, file.path)
         documents = [document for document, _ in taken.reading.documents]
@@ -311,15 +282,15 @@ class Importer:
             return False
         earlier = {document.id: document for document in (*before, *taken.reading.replaced)}
         builder.remove(document.id for document in before)
-        self._outdate(builder, taken.reading.replaced)
+        self._remove_older(builder, taken.reading.replaced)
         for old, new in taken.reading.moved:
             self._move(builder, old, new)
         for document in documents:
-            self._enter(builder, file, document, earlier.get(document.id))
+            self._store_document(builder, file, document, earlier.get(document.id))
         came_from = {new: old.id for old, new in taken.reading.moved}
         for document, cut in taken.reading.documents:
             remarks.carry(self._settings.data, cut, came_from.get(document.id, document.id))
-            self._suspect(file, cut)
+            self._mark_planted(file, cut)
         catalogue.put_file(file)
         builder.changed = True
         self.report.lines.append(Line(file.path, "read", None, len(documents), taken.passages))
@@ -327,11 +298,10 @@ class Importer:
             self._progress(taken.bytes, "")
         return True
 
-    def _enter(self, builder: Builder, file: ImportedFile, document: Document, before: Document | None) -> None:
-        """Store ``document`` of ``file``; what a librarian had set of it yields to the manifest, or is noted.
-
-        ``before`` is the document that it takes the place of.
-        """
+    def _store_document(
+        self, builder: Builder, file: ImportedFile, document: Document, before: Document | None
+    ) -> None:
+        """Store ``document`` in place of ``before``. The manifest overrides fields that a librarian set."""
         governed = builder.catalogue.governed
         governed.drop_stated([document.id], self._manifest.facts(Source(Path(file.path), file.root)))
         builder.put(document)
@@ -340,8 +310,8 @@ class Importer:
             notes.append(message(f"import.status_{status.value}"))
         self.report.lines += [Line(file.path, "note", note) for note in notes]
 
-    def _suspect(self, file: ImportedFile, cut: Sequence[Passage]) -> None:
-        """Mark the passages that speak to a language model, and say so."""
+    def _mark_planted(self, file: ImportedFile, cut: Sequence[Passage]) -> None:
+        """Mark passages that address a language model, and report them."""
         known = remarks.remarks(self._settings.data)
         cleared = {name for name, remark in known.items() if remark.planted is Planted.CLEARED}
         marked = [it for it in cut if it.id not in cleared and self.speaks_to_models(it.in_context)]
@@ -350,33 +320,30 @@ class Importer:
             ids = tuple(passage.id[:12] for passage in marked)
             self.report.lines.append(Line(file.path, "note", message("import.planted", count=len(ids), passages=ids)))
 
-    def _outdate(self, builder: Builder, replaced: Sequence[Document]) -> None:
-        """Take out older versions; their files are read again should a file go that might hold the newer.
-
-        A file that is missing now is read again once it is back: it may be the newer by then.
-        """
+    def _remove_older(self, builder: Builder, replaced: Sequence[Document]) -> None:
+        """Remove older versions; their files are read again if one with a newer version may go or come back."""
         builder.remove(document.id for document in replaced)
         for path in {document.source for document in replaced}:
             if file := builder.catalogue.file(self._name, path):
-                recipe = unmarked(file.recipe).removeprefix(OUTDATED)
-                again = unmarked(file.recipe) != file.recipe or not Path(path).exists()
+                recipe = strip_mark(file.recipe).removeprefix(OUTDATED)
+                again = strip_mark(file.recipe) != file.recipe or not Path(path).exists()
                 builder.catalogue.put_file(replace(file, recipe=(UNSETTLED if again else OUTDATED) + recipe))
 
     def _move(self, builder: Builder, old: Document, new: str) -> None:
-        """Take ``old`` out of its file, which is gone; the file's other documents stay until it comes back."""
+        """Remove ``old`` from its file, which is gone; the file's other documents stay until it comes back."""
         builder.remove([old.id])
         builder.catalogue.rename(old.id, new)
         if not builder.catalogue.of_file(old.collection, old.source):
             builder.catalogue.remove_file(old.collection, old.source)
         elif file := builder.catalogue.file(old.collection, old.source):
-            builder.catalogue.put_file(replace(file, recipe=UNSETTLED + unmarked(file.recipe)))
+            builder.catalogue.put_file(replace(file, recipe=UNSETTLED + strip_mark(file.recipe)))
 
 
 def _passages(files: Sequence[Taken]) -> list[tuple[Passage, Taken]]:
     return [(passage, taken) for taken in files for _, cut in taken.reading.documents for passage in cut]
 
 
-def together(
+def run_together(
     importers: Sequence[Importer],
     settings: Settings,
     encoder: Embedder,
@@ -385,10 +352,9 @@ def together(
     whole: bool = False,
     patience: Patience = AT_ONCE,
 ) -> dict[str, UsageError]:
-    """Run ``importers``, each after its ``find``, in one generation; return why collections were left as they are.
+    """Run ``importers``, each after its ``find``, in one generation; return why collections were left unchanged.
 
-    One whose folder is empty now does not stop the others, unless ``whole``; any other error leaves everything as it
-    was. ``patience`` is for another change of the library to end.
+    An empty folder does not stop the other collections, unless ``whole``. Any other error leaves everything unchanged.
     """
     failed: dict[str, UsageError] = {}
     total = 0
@@ -399,8 +365,10 @@ def together(
         if started:
             started(total)
 
-    changing = build(settings.data, encoder.identity, settings.library, patience=patience)
-    with changing as builder, closing(connect(settings.data)) as state:
+    with (
+        build(settings.data, encoder.identity, settings.library, patience=patience) as builder,
+        closing(connect(settings.data)) as state,
+    ):
         runs = []
         for importer in importers:
             name, builder.changed = importer.report.collection, False

@@ -1,14 +1,11 @@
-"""What an import would do, file by file, without doing any of it: nothing is stored, encoded or served.
+"""Shows what an import would do, file by file; nothing is stored, encoded or served.
 
-Files are found, copied, unpacked and parsed as by an import (``opening.py``, ``reading.py``), but the copies go to a
-folder of their own among the system's temporary files and are removed with it; if the preview is killed, by the next
-one: a folder in use is locked, and the kernel unlocks it when its process has ended, also by kill -9; those that nobody
-has locked any more are removed before another is made. Only a few files are copied ahead, and a disk that is full is
-said to be. Each document is compared with what the library holds, if there is one: new, changed, the same, or moved
-from a file that is gone.
+Files are opened and read as by an import, but copied to a temporary folder, which is locked while in use and removed
+at the end or, after a kill, by the next preview. Each document is compared with the library: new, changed, the same,
+or moved from a file that is gone.
 
-Not covered: what encoding and the indexes may say; terminologies, which have no pages; quarantine, since everything is
-read again. An archive is unpacked whole into that folder.
+Not covered: messages of encoding and the indexes; terminologies, which have no pages; quarantine, since everything is
+read again.
 """
 
 from __future__ import annotations
@@ -30,11 +27,11 @@ from localmed.domain import Document, Kind, message
 from localmed.domain.errors import InputError, NoLibrary, UsageError
 from localmed.domain.previews import FilePreview, Outcome
 from localmed.ingest.ahead import children_of
-from localmed.ingest.duplicates import in_order
+from localmed.ingest.duplicates import reading_order
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.opening import Content, Opened, Opening
-from localmed.ingest.reading import Context, Descriptions, Reading, read
-from localmed.ingest.sources import absolute, empty, find, missing
+from localmed.ingest.reading import Context, Descriptions, Reading, read_content
+from localmed.ingest.sources import absolute_path, find_missing, find_sources, note_empty
 from localmed.library import layout, originals
 from localmed.library.catalogue import FILE, Catalogue
 from localmed.library.in_force import in_force
@@ -42,9 +39,9 @@ from localmed.library.library import Library
 from localmed.process import files
 from localmed.process.files import Opener, open_regular, told_if_full
 
-FRESH = 60.0  # seconds; a folder as young as this may have been made and not locked yet
+FRESH = 60.0  # seconds; a younger folder may not be locked yet
 PREFIX = "localmed-preview-"  # of the temporary folder's name
-AHEAD = 2  # files copied ahead for each child that parses: enough that none waits, and copies may be large
+AHEAD = 2  # files copied ahead per parsing child: none waits, and copies may be large
 
 
 class Preview:
@@ -53,59 +50,55 @@ class Preview:
     def __init__(
         self, settings: Settings, manifest: Manifest, progress: Callable[[float, str], None] | None = None
     ) -> None:
-        """``progress`` is told of every file's bytes; raise ``UsageError`` for a collection of terms."""
+        """``progress`` receives every file's bytes; raise ``UsageError`` for a collection of terms."""
         if manifest.collection.kind is Kind.GRAPH:
             raise UsageError("preview.terms")
         self._settings, self._manifest, self._progress = settings, manifest, progress
         self._descriptions = Descriptions(manifest, settings.chunk)
-        self._kept: Counter[str] = Counter()  # originals in the temporary folder -> how often they are needed
+        self._kept: Counter[str] = Counter()  # originals in the temporary folder -> uses ahead
 
     def files(self, paths: Sequence[Path], started: Callable[[int], None] | None = None) -> Iterator[FilePreview]:
-        """Every file under ``paths``, each read when it is asked for; ``started`` is told the bytes to read."""
-        sources, skipped = find(paths, patterns=self._manifest.files)
-        roots = [absolute(path) for path in paths if path.is_dir()]
+        """Yield every file under ``paths``, read on demand; ``started`` receives the bytes to read."""
+        sources, skipped = find_sources(paths, patterns=self._manifest.files)
+        roots = [absolute_path(path) for path in paths if path.is_dir()]
         with ExitStack() as stack:
             folder = stack.enter_context(temporary_folder(PREFIX))
             stack.enter_context(told_if_full(folder))
-            catalogue = _catalogue(self._settings.data, folder, stack)
+            catalogue = _open_catalogue(self._settings.data, folder, stack)
             known = catalogue.files(self._manifest.collection.name)
-            missing_paths = missing(known.values(), sources, roots)
-            for line in (*skipped, *empty(roots, sources)):
+            missing_paths = find_missing(known.values(), sources, roots)
+            for line in (*skipped, *note_empty(roots, sources)):
                 yield FilePreview(line.path, "skipped", line.detail)
             if started:
                 started(sum(source.bytes for source in sources))
-            ordered = in_order(sources, known, self._manifest.latest)
+            ordered = reading_order(sources, known, self._manifest.latest)
             withdrawn = in_force(self._settings.data).sketched()
             context = Context.of(self._descriptions, catalogue, ordered, missing_paths, withdrawn)
-            with Opening(self._apart(folder), self._manifest, partial(self._keep, folder)) as opening:
+            ingest = self._settings.ingest
+            few = replace(ingest, ahead_files=min(ingest.ahead_files, AHEAD * children_of(ingest)))
+            apart = replace(self._settings, data=folder, ingest=few)
+            with Opening(apart, self._manifest, partial(self._keep, folder)) as opening:
                 for opened in opening.files(ordered):
                     size = opened.source.bytes
-                    yield self._looked(opened, context, catalogue, folder)
+                    yield self._preview_file(opened, context, catalogue, folder)
                     if self._progress:
                         self._progress(size, opened.source.path.name)
             for path in missing_paths:
                 count = len(catalogue.of_file(self._manifest.collection.name, path))
                 yield FilePreview(path, "removed", message("import.gone"), going=count)
 
-    def _apart(self, folder: Path) -> Settings:
-        """The settings of a reading whose copies go to ``folder``, a few at a time."""
-        ingest = self._settings.ingest
-        few = min(ingest.ahead_files, AHEAD * children_of(ingest))
-        return replace(self._settings, data=folder, ingest=replace(ingest, ahead_files=few))
-
-    def _looked(self, opened: Opened, context: Context, catalogue: Catalogue, folder: Path) -> FilePreview:
-        """One file; the originals of the one before it are removed."""
+    def _preview_file(self, opened: Opened, context: Context, catalogue: Catalogue, folder: Path) -> FilePreview:
         path, name, parts = str(opened.source.path), self._manifest.collection.name, [opened.sha256]
         before = {document.id: document for document in catalogue.of_file(name, path)}
         try:
-            reading = read(_noted(opened.content, parts), opened.source, context)
+            reading = read_content(_record_parts(opened.content, parts), opened.source, context)
         except InputError as error:
             context.refuse(name, path)
             return FilePreview(path, "refused", error.full_message)
         finally:
             self._release(folder, parts)
         context.accept(reading, path)
-        return _compared(path, reading, before, catalogue, folder / layout.FILES)
+        return _compare(path, reading, before, catalogue, folder / layout.FILES)
 
     # --- copies ------------------------------------------------------------------------------------------------------
 
@@ -115,7 +108,7 @@ class Preview:
         return sha256
 
     def _release(self, folder: Path, parts: Sequence[str]) -> None:
-        """Give up the originals ``parts`` of a file; those of the file before it are removed."""
+        """Release the originals ``parts`` of a file; those of the file before it are removed."""
         for path in (folder / layout.FILES).glob("*"):
             if not self._kept[path.name]:
                 path.unlink()
@@ -123,8 +116,7 @@ class Preview:
             self._kept[sha256] = max(0, self._kept[sha256] - 1)
 
 
-def _catalogue(data: Path, folder: Path, stack: ExitStack) -> Catalogue:
-    """That of the library in ``data``, or an empty one where there is none."""
+def _open_catalogue(data: Path, folder: Path, stack: ExitStack) -> Catalogue:
     try:
         return stack.enter_context(Library.open(data)).catalogue
     except NoLibrary:
@@ -133,15 +125,15 @@ def _catalogue(data: Path, folder: Path, stack: ExitStack) -> Catalogue:
         return empty
 
 
-def _noted(content: Content, parts: list[str]) -> Content:
-    """``content``; the hashes of the originals that it comes from are added to ``parts``."""
+def _record_parts(content: Content, parts: list[str]) -> Content:
+    """``content``; add the hashes of its originals to ``parts``."""
     for part, item in content:
         if part.sha256 not in parts[-1:]:
             parts.append(part.sha256)
         yield part, item
 
 
-def _compared(
+def _compare(
     path: str, reading: Reading, before: dict[str, Document], catalogue: Catalogue, folder: Path
 ) -> FilePreview:
     moved = {new for _, new in reading.moved}
@@ -153,9 +145,7 @@ def _compared(
     else:
         outcome = "changed" if before or "changed" in outcomes else "new" if documents else "same"
     notes = tuple(reading.notes[:3])
-    reason = (
-        message("preview.reasons", notes=notes) if notes and not documents else None
-    )  # of what it is a copy, or in which file is the newer
+    reason = message("preview.reasons", notes=notes) if notes and not documents else None  # a copy, or an older version
     return FilePreview(path, outcome, reason, documents, tuple(reading.faults), tuple(reading.notes), going, folder)
 
 
@@ -165,7 +155,7 @@ def _outcome(document: Document, before: dict[str, Document], catalogue: Catalog
     stored = before.get(document.id) or catalogue.by_ids([document.id]).get(document.id)
     if stored is None:
         return "new"
-    here = replace(catalogue.marked(document), file_sha256=stored.file_sha256)  # another record of its file may differ
+    here = replace(catalogue.marked(document), file_sha256=stored.file_sha256)  # other records of its file may differ
     return "same" if stored == here else "changed"
 
 
@@ -174,7 +164,7 @@ def _outcome(document: Document, before: dict[str, Document], catalogue: Catalog
 
 @contextmanager
 def temporary_folder(prefix: str) -> Iterator[Path]:
-    """A new folder, for this user only, whose name begins with ``prefix``; it is removed at the end."""
+    """A new folder for this user only, named from ``prefix`` and removed at the end."""
     _sweep(prefix)
     with tempfile.TemporaryDirectory(prefix=prefix) as name:
         handle = os.open(name, os.O_RDONLY)
@@ -186,7 +176,6 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
 
 
 def _sweep(prefix: str) -> None:
-    """Remove what processes that have ended left."""
     for left in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
         with suppress(OSError):  # another process removes it too, or it cannot be opened
             status = left.lstat()
@@ -202,7 +191,7 @@ def _sweep(prefix: str) -> None:
 
 
 def _lock(handle: int) -> bool:
-    """Lock the folder; False where another process has, or where the file system knows no locks."""
+    """Lock the folder; False if another process has, or if the file system has no locks."""
     with suppress(OSError):
         return files.lock(handle)
     return False

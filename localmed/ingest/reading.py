@@ -1,8 +1,8 @@
-"""What an import has read of a file, until it is written: documents, passages, refusals, and what it displaces.
+"""Turns the items of a file into documents and passages, and decides which documents they displace.
 
-``Descriptions`` says what the manifest makes of a file and a record: language, title, and what it is called. ``read``
-makes a reading of the records: each becomes a document and its passages, or a reason why it has none. Nothing is
-written here, so that a preview reads as an import does.
+``Descriptions`` applies the manifest to a file and its records: language, title, keys. ``read_content`` makes each
+record a document with passages, or states why it has none. Nothing is written here, so a preview reads as an import
+does.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from localmed.domain.errors import InputError
 from localmed.ingest import chunking, readers
 from localmed.ingest.duplicates import NearCopies, Twins, Versions
 from localmed.ingest.manifest import Manifest
-from localmed.ingest.opening import Content, Part, within
+from localmed.ingest.opening import Content, Part, place_within
 from localmed.ingest.parsed import FILE, Fault, SourceRecord, named
 from localmed.ingest.readers import values
 from localmed.ingest.sources import Source
@@ -34,12 +34,11 @@ from localmed.text.tables import cues
 
 # --- editions ---------------------------------------------------------------------------------------------------------
 
-# The date of an edition as a document's first lines state it: "Version 3, issued 14 April 2025", 2025年6月1日修订.
-#
-# A date counts only beside a word of editions (``publications.toml``, ``[edition]``) and not beside one of the next
-# review; of several the latest. Not covered: dates without such a word, which may be of anything, and other calendars.
+# The date of an edition as stated in a document's first lines: "Version 3, issued 14 April 2025", 2025年6月1日修订.
+# A date counts only beside a word for editions (``publications.toml``, ``[edition]``) and not beside one for the next
+# review; of several the latest. Not covered: dates without such a word, and other calendars.
 
-LINES = 8  # of a document that are read for it
+LINES = 8  # first lines of a document that may state its edition
 NEAR = 24  # characters between the word and its date: "issued by the board on"
 _MONTHS = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 _DATE = re.compile(
@@ -53,7 +52,7 @@ _DATE = re.compile(
 
 
 def stated_edition(lines: Sequence[str]) -> str:
-    """The edition that the first of ``lines`` state, as an ISO date of a day, a month or a year; "" if none."""
+    """The edition stated in the first of ``lines``, as an ISO date of a day, month or year; "" if none."""
     return max((date for line in lines[:LINES] for date in _dates(line)), default="")
 
 
@@ -79,34 +78,28 @@ def _either() -> re.Pattern[str]:
 
 # --- reading ----------------------------------------------------------------------------------------------------------
 
-# Before the recipe of a file:
-UNSETTLED = "again:"  # a copy of what another file holds was left out, or a document removed: it may have to come back
-UNFINISHED = "unread:"  # OCR failed on pages of it: they may be read another time
-OUTDATED = "older:"  # a record is newer in another file: it may have to come back when a file goes or changes
+# Marks before the recipe of a file that may have to be read again although it is unchanged:
+UNSETTLED = "again:"  # a copy of another file's document was left out, or a document was removed
+UNFINISHED = "unread:"  # OCR failed on some of its pages
+OUTDATED = "older:"  # another file has a newer version of a record; read again when a file goes or changes
 
-# Goes up when chunking, the encoder's text or what is read of a document changes: every file is then read again.
-RECIPE = 4
-DETECT_CHARACTERS = 4000  # of a document, to tell its language
+RECIPE = 4  # increase when chunking, the encoder's text or a document's fields change: every file is then read again
+DETECT_CHARACTERS = 4000  # of a document, to detect its language
 
 Cut = tuple[Document, tuple[Passage, ...]]  # a document and its passages
 
 
-def _first_lines(record: SourceRecord) -> list[str]:
-    blocks = record.blocks[:LINES]
-    return [line.text for block in blocks for line in block.lines if block.kind != "row"]
-
-
 class Descriptions:
-    """What a manifest makes of files and records."""
+    """The manifest's descriptions of files and records."""
 
     def __init__(self, manifest: Manifest, chunk: ChunkSettings, ocr: str = "") -> None:
-        """``ocr`` is the engine that reads scanned pages, "" if none does."""
+        """``ocr`` names the engine that reads scanned pages, "" if none."""
         self.manifest, self.chunk, self._ocr = manifest, chunk, ocr
         self._name = manifest.collection.name
-        self._recipes: dict[tuple[object, ...], str] = {}  # a night asks for that of every file
+        self._recipes: dict[tuple[object, ...], str] = {}  # the nightly refresh needs every file's
 
     def unmet(self, sources: Iterable[Source]) -> list[str]:
-        """The files that the manifest describes and that are none of ``sources``: more often misspelt than meant."""
+        """The files that the manifest describes and ``sources`` lacks: often misspelt."""
         if not self.manifest.documents:
             return []
         known = {name for source in sources for name in (source.name, source.path.name)}
@@ -125,9 +118,11 @@ class Descriptions:
             self._recipes[key] = digest(str(RECIPE), reader, version, repr(self.chunk), self.manifest.recipe(facts))
         return self._recipes[key]
 
-    def completed(self, record: SourceRecord, source: Source) -> SourceRecord:
+    def complete(self, record: SourceRecord, source: Source) -> SourceRecord:
         """``record`` with the manifest's facts about its file, a language and a title."""
         facts = self.manifest.facts(source)
+        blocks = record.blocks[:LINES]
+        first = [line.text for block in blocks for line in block.lines if block.kind != "row"]
         sample = " ".join(chunking.text_of(block.lines)[0] for block in record.blocks[:40])[:DETECT_CHARACTERS]
         stated = facts.get("language") or self.manifest.collection.language
         language, notes = _language(sample, stated, record.language)
@@ -136,13 +131,13 @@ class Descriptions:
             notes=(*record.notes, *notes),
             title=facts.get("title") or record.title or source.path.stem,
             language=language,
-            edition=facts.get("edition") or record.edition or stated_edition(_first_lines(record)),
+            edition=facts.get("edition") or record.edition or stated_edition(first),
             status=facts.get("status") or record.status,
             replaced_by=facts.get("replaced_by") or record.replaced_by,
         )
 
     def document(self, record: SourceRecord, source: Source, part: Part, content: str) -> Document:
-        """The document of a completed ``record``, which was read from ``part`` of ``source``."""
+        """The document of a completed ``record``, read from ``part`` of ``source``."""
         key = self._key(source, record.key)
         return Document(
             id=digest(self._name, key),
@@ -168,7 +163,7 @@ class Descriptions:
         )
 
     def _key(self, source: Source, record: str) -> str:
-        """What a document is known by: its file and the record in it, or the record alone where versions count."""
+        """The key of a document: its file and the record in it, or the record alone if versions count."""
         if self.manifest.latest and record:
             return record
         return f"{source.path}#{record}" if record else str(source.path)
@@ -183,21 +178,21 @@ class Descriptions:
 
 @dataclass(slots=True)
 class Reading:
-    """What has been read of a file so far."""
+    """The result of reading a file, so far."""
 
     documents: list[Cut] = field(default_factory=list)
     notes: list[Message] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
-    moved: list[tuple[Document, str]] = field(default_factory=list)  # stored under a path that is gone, and its new id
+    moved: list[tuple[Document, str]] = field(default_factory=list)  # (document of a file that is gone, its new id)
     contents: dict[str, str] = field(default_factory=dict)  # content -> document id
-    settled: bool = True  # False: a copy of what another file holds was left out
-    newer: Counter[str] = field(default_factory=Counter)  # path -> how many records are newer there
-    replaced: list[Document] = field(default_factory=list)  # older versions stored from other files
-    lost: int = 0  # pages that OCR failed on
+    settled: bool = True  # False: a copy of another file's document was left out
+    newer: Counter[str] = field(default_factory=Counter)  # path -> number of records that are newer there
+    replaced: list[Document] = field(default_factory=list)  # older versions, stored from other files
+    lost: int = 0  # pages on which OCR failed
 
     @property
     def mark(self) -> str:
-        """What goes before the recipe of the file."""
+        """The mark before the file's recipe."""
         if self.lost:
             return UNFINISHED
         return UNSETTLED if not self.settled else OUTDATED if self.newer else ""
@@ -205,7 +200,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A file that was read whole: its row, what it holds, how many passages these have, and its size in bytes."""
+    """A file that was read whole: its catalogue row, result, number of passages and bytes."""
 
     file: ImportedFile
     reading: Reading
@@ -213,14 +208,14 @@ class Taken:
     bytes: int
 
 
-def unmarked(recipe: str) -> str:
-    """``recipe`` without the mark of a file that is read again whatever its bytes."""
+def strip_mark(recipe: str) -> str:
+    """``recipe`` without a mark that has the file read again whatever its bytes."""
     return recipe.removeprefix(UNSETTLED).removeprefix(UNFINISHED)
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a file is read against: the manifest, and what the collection holds already."""
+    """The manifest and stored documents against which a file is read."""
 
     descriptions: Descriptions
     twins: Twins
@@ -236,32 +231,29 @@ class Context:
         missing_paths: Sequence[str],
         withdrawn: Iterable[Withdrawal],
     ) -> Self:
-        """The context of an import that reads ``sources`` in place of what ``catalogue`` holds of them.
-
-        ``withdrawn`` are the withdrawals of which near copies are held.
-        """
+        """The context of an import that reads ``sources`` again; near-copies of ``withdrawn`` are held."""
         replaced = [str(source.path) for source in sources]
         versions = Versions(catalogue, (*replaced, *missing_paths)) if descriptions.manifest.latest else None
         return cls(descriptions, Twins(catalogue, replaced), versions, NearCopies(catalogue, withdrawn))
 
     def accept(self, reading: Reading, path: str) -> None:
-        """A file was taken: its documents are stored from now on."""
+        """Record that a file was taken."""
         self.twins.accept(reading.contents)
         if self.versions:
             self.versions.accept((document.id for document, _ in reading.documents), path)
 
     def refuse(self, collection: str, path: str) -> list[Document]:
-        """A file was refused and keeps what was stored of it; return those whose content another has taken since."""
+        """Record that a file was refused; return its stored documents whose content another file has taken over."""
         if self.versions:
             self.versions.refuse(path)
         return self.twins.refuse(collection, path)
 
 
-def read(content: Content, source: Source, context: Context) -> Reading:
-    """What stands in ``source``; raise ``InputError`` if nothing of it can be read or one of its parts ends it."""
+def read_content(content: Content, source: Source, context: Context) -> Reading:
+    """The documents of ``source``; raise ``InputError`` if nothing of it can be read or one of its parts ends it."""
     reading = Reading()
     name = source.path.name
-    for part, item in hooks.checked(content):
+    for part, item in hooks.with_checks(content):
         if isinstance(item, Fault):
             reading.faults.append(item)
         elif isinstance(item, Message):
@@ -282,58 +274,53 @@ def read(content: Content, source: Source, context: Context) -> Reading:
 
 
 def _add(reading: Reading, record: SourceRecord, source: Source, part: Part, context: Context) -> None:
-    """One record of a file: its document and passages, or why it has none."""
     content = chunking.content_of(record)
-    document = context.descriptions.document(context.descriptions.completed(record, source), source, part, content)
+    document = context.descriptions.document(context.descriptions.complete(record, source), source, part, content)
     if context.versions and (newer := context.versions.newer(document)):
         reading.newer[newer] += 1
         return
     here = reading.contents.get(content, "")
-    twin = here or context.twins.of(document)
+    twin = here or context.twins.find(document)
     if twin:
-        reading.notes.append(message("import.same_content", what=_called(record), document=twin[:12]))
+        reading.notes.append(message("import.same_content", what=_place(record), document=twin[:12]))
         reading.settled = reading.settled and bool(here)
         return
-    cut = tuple(hooks.checked(chunking.passages(record, document, context.descriptions.chunk)))
+    place = named(record.key) if record.key else FILE
+    cut = tuple(hooks.with_checks(chunking.passages(record, document, context.descriptions.chunk)))
     if not cut and not record.deleted:
-        reading.faults.append(Fault(named(record.key) if record.key else FILE, message("reader.has_no_text")))
+        reading.faults.append(Fault(place, message("reader.has_no_text")))
         return
-    if near := context.near_copies.of(document, (passage.text for passage in cut)):
-        reading.faults.append(Fault(named(record.key) if record.key else FILE, _near(*near)))
+    if near := context.near_copies.find(document, (passage.text for passage in cut)):
+        entry, likeness = near
+        share, date = round(100 * likeness), entry.time[:10]
+        why = message("import.near_withdrawn", share=share, title=entry.title, document=entry.document[:12], date=date)
+        reading.faults.append(Fault(place, why))
         return
     reading.contents[content] = document.id
-    reading.notes += [within(record.key, note) for note in document.notes]
+    reading.notes += [place_within(record.key, note) for note in document.notes]
     if context.versions and (older := context.versions.stored(document)):
         reading.replaced.append(older)
     for old in context.twins.moved(document):
         reading.moved.append((old, document.id))
-        reading.notes.append(message("import.moved", what=_called(record), source=old.source))
+        reading.notes.append(message("import.moved", what=_place(record), source=old.source))
     reading.documents.append((replace(document, passages=len(cut)), cut))
     reading.lost += record.lost
 
 
-def _near(entry: Withdrawal, likeness: float) -> Message:
-    return message(
-        "import.near_withdrawn",
-        share=round(100 * likeness),
-        title=entry.title,
-        document=entry.document[:12],
-        date=entry.time[:10],
-    )
-
-
-def _called(record: SourceRecord) -> Message:
+def _place(record: SourceRecord) -> Message:
     return named(record.key) if record.key else message("import.the_document")
 
 
-def _holds(part: Parameter, code: str) -> bool:
-    """Whether a message or one of its parameters has the code."""
-    return isinstance(part, Message) and (part.code == code or any(_holds(value, code) for _, value in part.parameters))
+def _has_code(part: Parameter, code: str) -> bool:
+    return isinstance(part, Message) and (
+        part.code == code or any(_has_code(value, code) for _, value in part.parameters)
+    )
 
 
 def _language(sample: str, stated: str, marked: str) -> tuple[str, tuple[Message, ...]]:
-    """The language of a text, and what to tell of it: as stated, else as its file is marked where the text
-    is not plainly in another one (pages from a template often are), else as it reads.
+    """The language of a text, and notes on it: as stated, else as marked in the file, else as it reads.
+
+    A text plainly in another language overrides the mark, which pages from a template often have wrong.
     """
     seen = values.language_of(sample)
     plainly = seen not in ("en", values.UNKNOWN)
@@ -350,14 +337,14 @@ def _language(sample: str, stated: str, marked: str) -> tuple[str, tuple[Message
 def refusal(
     reading: Reading, before: ImportedFile | None, stored: Sequence[Document], sha256: str
 ) -> InputError | None:
-    """Why ``reading`` may not replace what is ``stored`` of the file: OCR failed on pages that may be in that.
+    """Why ``reading`` may not replace the ``stored`` documents: OCR failed on pages that they may include.
 
-    Nobody knows which pages a file of the same bytes lost the last time; the reading with more passages has more.
+    Which pages an earlier reading lost is unknown; the reading with more passages has more.
     """
     if not reading.lost or not stored or before is None:
         return None
     fewer = sum(len(cut) for _, cut in reading.documents) < sum(document.passages for document in stored)
     if before.recipe.startswith(UNFINISHED) and not (before.sha256 == sha256 and fewer):
         return None
-    name, notes = Path(before.path).name, tuple(note for note in reading.notes if _holds(note, "ocr.failed"))
+    name, notes = Path(before.path).name, tuple(note for note in reading.notes if _has_code(note, "ocr.failed"))
     return InputError("import.ocr_failed", name=name, count=reading.lost, notes=notes)

@@ -1,17 +1,14 @@
-"""Pictures of evidence: a page with boxes highlighted, or a passage laid out as a page where the source has none.
+"""Draws pictures of evidence: a page with highlighted boxes, or a passage laid out as a page.
 
-Rules: a picture is at most ``MOST_PIXELS`` on a side, whatever the page claims to measure; it is written beside its
-place and moved there, so that no half picture is ever served. Boxes are points of the page as displayed. As hostile
-files are rendered too, callers run this as a child, which has left the network and draws each picture in a process of
-its own, forked from it, that limits its memory and processor time: loading MuPDF takes five times as long as drawing a
-page. It ends when its input does; what it says of a failure holds no text of the page::
+Files are hostile, so callers run this as a child without network, which draws each picture in a fork with limited
+memory and processor time (loading MuPDF takes five times as long as drawing a page); the parent bounds the elapsed
+time. Pictures have at most ``MOST_PIXELS`` on a side and replace their files in one step. Boxes are points of the page
+as displayed. Errors contain no page text::
 
     python -m localmed.ingest.render PARENT_PID   (JSON requests, a line each, one at a time; a line of JSON for each)
     {"file": ..., "page": 3, "boxes": [[3, x0, y0, x1, y1], ...], "output": ..., "dpi": 110}
     {"text": ..., "title": ..., "start": 0, "end": 12, "output": ...}
     {"file": ..., "pages": [1, 2], "folder": ...}    (1.jpg, 2.jpg; a page that cannot be drawn is left out)
-
-Not covered: the time on the wall, which the parent watches.
 """
 
 from __future__ import annotations
@@ -56,7 +53,7 @@ TEXT_STYLE = (
 
 
 def render_page(file: Path, page: int, boxes: Sequence[Box], output: Path, dpi: int = DPI) -> None:
-    """Write a PNG of page ``page`` (1-based) of the PDF ``file`` to ``output`` with ``boxes`` of that page marked."""
+    """Write a PNG of page ``page`` (1-based) of the PDF ``file`` to ``output`` with that page's ``boxes`` marked."""
     with opened(file) as document:
         if not 1 <= page <= document.page_count:
             raise InputError("pdf.no_such_page", name=file.name, page=page, count=document.page_count)
@@ -64,12 +61,12 @@ def render_page(file: Path, page: int, boxes: Sequence[Box], output: Path, dpi: 
             drawn, scale = picture(document[page - 1], dpi, MOST_PIXELS)
         except Exception:  # MuPDF raises many classes, and its messages may quote the page
             raise InputError("pdf.page_undrawable", name=file.name, page=page) from None
-    shown_boxes = [box for box in boxes if box.page == page]
-    _save(_marked(drawn, [_area(box, scale, drawn) for box in _by_line(shown_boxes)]), output)
+    areas = [_area(box, scale, drawn) for box in _merge_lines([box for box in boxes if box.page == page])]
+    _save(_highlight(drawn, areas), output)
 
 
 def render_thumbnails(file: Path, pages: Sequence[int], folder: Path) -> None:
-    """Write small JPEGs of ``pages`` (1-based) of the PDF ``file`` to ``folder``, each called by its number."""
+    """Write small JPEGs of ``pages`` (1-based) of the PDF ``file`` to ``folder``, named by page number."""
     with opened(file) as document:
         for number in pages:
             if not 1 <= number <= document.page_count:
@@ -83,7 +80,7 @@ def render_thumbnails(file: Path, pages: Sequence[int], folder: Path) -> None:
 
 
 def render_text(title: str, text: str, start: int, end: int, output: Path) -> None:
-    """Write a PNG of ``text`` laid out under ``title`` to ``output`` with its characters ``start:end`` marked."""
+    """Write a PNG of ``text`` laid out under ``title`` to ``output`` with characters ``start:end`` marked."""
     silence()
     shown = text if len(text) <= TEXT_CHARACTERS else f"{text[:TEXT_CHARACTERS]} …"
     start, end = max(0, min(start, len(shown))), max(0, min(end, len(shown)))
@@ -102,7 +99,6 @@ def _frame(height: float) -> Any:
 
 
 def _text_height(body: str) -> float:
-    """The height of a page that holds ``body``: as tall as it needs, within reason."""
     story = pymupdf.Story(body, user_css=TEXT_STYLE)
     height = TEXT_HEIGHT / 4
     while height < 32 * TEXT_HEIGHT:
@@ -114,8 +110,7 @@ def _text_height(body: str) -> float:
     return height
 
 
-def _by_line(boxes: Sequence[Box]) -> list[Box]:
-    """``boxes`` with those that touch on one line as one."""
+def _merge_lines(boxes: Sequence[Box]) -> list[Box]:
     lines: list[Box] = []
     for box in sorted(boxes, key=lambda one: (one.y0, one.x0)):
         last = lines[-1] if lines else None
@@ -136,7 +131,7 @@ def _one_line(first: Box, second: Box) -> bool:
 
 
 def _area(box: Box, scale: float, drawn: Any) -> tuple[int, int, int, int]:
-    """Where ``box`` lies on the picture ``drawn``, in pixels, with some air around."""
+    """The pixels of ``box`` on the picture ``drawn``, with a margin."""
     (x0, x1), (y0, y1) = sorted((box.x0, box.x1)), sorted((box.y0, box.y1))
 
     def inside(side: float, most: int) -> int:
@@ -146,8 +141,8 @@ def _area(box: Box, scale: float, drawn: Any) -> tuple[int, int, int, int]:
     return left, top, inside(x1 + PADDING, drawn.width), inside(y1 + PADDING, drawn.height)
 
 
-def _marked(drawn: Any, areas: Sequence[tuple[int, int, int, int]]) -> Any:
-    """``drawn`` with ``areas`` multiplied by yellow and framed; each pixel once, however the areas overlap."""
+def _highlight(drawn: Any, areas: Sequence[tuple[int, int, int, int]]) -> Any:
+    """``drawn`` with ``areas`` multiplied by yellow and framed; overlapping areas colour each pixel once."""
     if not areas:
         return drawn
     shown = pixels(drawn).copy()
@@ -162,7 +157,6 @@ def _marked(drawn: Any, areas: Sequence[tuple[int, int, int, int]]) -> Any:
 
 
 def _save(drawn: Any, output: Path) -> None:
-    """Write ``drawn`` beside ``output`` and move it there."""
     beside = output.with_name(f".{output.name}.{os.getpid()}.part")
     try:
         beside.write_bytes(drawn.tobytes("png"))
@@ -173,7 +167,7 @@ def _save(drawn: Any, output: Path) -> None:
 
 
 def answer(request: dict[str, Any]) -> None:
-    """Draw what ``request`` asks for (see the module's docstring)."""
+    """Draw ``request`` (see the module's docstring)."""
     if "pages" in request:
         pages = [int(number) for number in request["pages"]]
         render_thumbnails(Path(str(request["file"])), pages, Path(str(request["folder"])))
@@ -188,7 +182,6 @@ def answer(request: dict[str, Any]) -> None:
 
 
 def _reply_to(line: bytes) -> list[Any]:
-    """What is answered to the request ``line``: ``["done"]``, or ``["error", {class, messages}]``."""
     failure: LocalmedError | None = None
     try:
         answer(json.loads(line))
@@ -201,8 +194,8 @@ def _reply_to(line: bytes) -> list[Any]:
     return ["error", errors.as_json(failure)] if failure else ["done"]
 
 
-def _apart(line: bytes, requests: BinaryIO) -> list[Any] | None:
-    """``_reply_to`` from a process of its own, ``["ended", code]`` if it fails; None where the parent has ended."""
+def _reply_in_fork(line: bytes, requests: BinaryIO) -> list[Any] | None:
+    """``_reply_to`` in a forked process, ``["ended", code]`` if it fails; None if the parent has ended."""
     source, target = os.pipe()
     parent, child = os.getpid(), os.fork()
     if not child:
@@ -228,13 +221,13 @@ def _apart(line: bytes, requests: BinaryIO) -> list[Any] | None:
 
 
 def main() -> None:
-    """Answer the requests of the parent: ``["done"]``, ``["error", {class, messages}]`` or ``["ended", code]``."""
+    """Answer the parent's requests."""
     requests, replies = confined.take_streams()
     confined.leave_network()
     confined.end_without_parent(int(sys.argv[1]))
     confined.no_core_dump()
     with suppress(BrokenPipeError):
-        while (line := requests.readline()) and (reply := _apart(line, requests)):
+        while (line := requests.readline()) and (reply := _reply_in_fork(line, requests)):
             replies.write(json.dumps(reply).encode() + b"\n")
             replies.flush()
     os._exit(0)

@@ -1,4 +1,4 @@
-"""What an import did, line by line."""
+"""The report of an import, line by line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ OUTCOMES = ("read", "unchanged", "quarantined", "skipped", "removed", "left", "n
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the report: a file or a part of it, what became of it (one of ``OUTCOMES``), and why."""
+    """A file or a part of it, its outcome (one of ``OUTCOMES``), and the reason."""
 
     path: str
     outcome: str
@@ -22,7 +22,7 @@ class Line:
 
 @dataclass(slots=True)
 class Report:
-    """What an import did. ``generation`` is 0 if nothing changed."""
+    """The result of an import; ``generation`` is 0 if nothing changed."""
 
     collection: str
     lines: list[Line] = field(default_factory=list)
@@ -30,7 +30,7 @@ class Report:
     encoded: int = 0
 
     def count(self, outcome: str) -> int:
-        """How many lines have this outcome."""
+        """The number of lines with this outcome."""
         return sum(line.outcome == outcome for line in self.lines)
 
     @property

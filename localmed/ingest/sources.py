@@ -1,9 +1,8 @@
-"""Which files an import is about: those under the paths given, each once, and those that earlier imports found there.
+"""Finds the files of an import: those under the given paths, each once, and those that earlier imports found there.
 
-Hidden files and editors' lock files (``~$...``) are passed over; links to folders are not followed, and of links to
-files only those that stay within the folder given: whoever may write there may not thereby read elsewhere, nor by
-swapping a file for a link or a pipe once it was listed. A folder that cannot be listed ends the import: what it holds
-would otherwise count as removed.
+Hidden files and editors' lock files (``~$...``) are skipped. Links to folders are not followed, and links to files only
+within the given folder: whoever may write there must not thereby read elsewhere, nor by swapping a listed file for a
+link or a pipe. A folder that cannot be listed ends the import, because its files would otherwise count as removed.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import hashlib
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
@@ -26,15 +26,16 @@ from localmed.process.files import open_regular
 
 READ_BYTES = 2**20  # at a time
 LARGE = 256 * 2**10  # bytes; smaller files are parsed in about a second
+_HIDDEN = (".", "~$")
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file to import, and the folder it was found in ("" when it was named itself)."""
+    """A file to import, and the folder in which it was found ("" if it was named itself)."""
 
     path: Path
     root: str
-    link: bool = False  # when it was listed
+    link: bool = False  # it was one when it was listed
 
     @property
     def name(self) -> str:
@@ -43,7 +44,7 @@ class Source:
 
     @property
     def bytes(self) -> int:
-        """Its size; 0 if it has gone meanwhile."""
+        """Its size; 0 if it has gone."""
         try:
             return self.path.stat().st_size
         except OSError:
@@ -51,11 +52,11 @@ class Source:
 
     @property
     def content(self) -> Path:
-        """Where what stands in it can be looked at."""
+        """The file to inspect for its format."""
         return self.path
 
     def opened(self, path: Path) -> BinaryIO:
-        """``path``, which is its own, opened; raise ``InputError`` for what is not the file that was listed."""
+        """Open ``path``, one of its own files; raise ``InputError`` if it is not the listed file."""
         return open_regular(path, self.root, self.link)
 
     def sha256(self, most: int) -> str:
@@ -73,17 +74,16 @@ class Source:
         return hasher.hexdigest()
 
 
-def find(
+def find_sources(
     paths: Iterable[Path], suffixes: tuple[str, ...] = readers.SUFFIXES, patterns: Sequence[str] = ()
 ) -> tuple[list[Source], list[Line]]:
-    """The files under ``paths`` that have a reader, and report lines for those that have none.
+    """The files under ``paths`` that have a reader, and report lines for the others.
 
-    ``patterns`` are patterns of file names (the manifest's ``files``) that take the place of the known extensions; a
-    file that was named itself is taken whatever it is called.
+    ``patterns`` (the manifest's ``files``) replace the known extensions; a file named itself is always taken.
     """
     sources: dict[Path, Source] = {}
     skipped: dict[Path, Line] = {}
-    for path in map(absolute, paths):
+    for path in map(absolute_path, paths):
         if not _is_text(str(path)):
             raise UsageError("source.not_utf8")
         if path.is_file():
@@ -92,7 +92,7 @@ def find(
             raise InputError("source.missing", path=str(path))
         else:
             for file in sorted(_walk(path)):
-                if problem := _unusable(file, path) or unwanted(file.name.lower(), suffixes, patterns):
+                if problem := _unusable(file, path) or skip_reason(file.name.lower(), suffixes, patterns):
                     shown = str(file).encode("utf-8", "replace").decode()
                     skipped[file] = Line(shown, "skipped", problem)
                 elif file not in sources or not sources[file].root:
@@ -101,7 +101,7 @@ def find(
 
 
 def _unusable(file: Path, root: Path) -> Message | None:
-    """Why ``file`` under ``root`` cannot be taken, whatever it is called; None if it can."""
+    """Why ``file`` under ``root`` cannot be taken, whatever its name; None if it can."""
     if not _is_text(str(file)):
         return message("source.name_not_utf8")
     if not file.is_file():
@@ -112,13 +112,13 @@ def _unusable(file: Path, root: Path) -> Message | None:
 
 
 def largest_first(source: Source) -> int:
-    """What sorts large files before the others: one that came last would be parsed while the other children wait."""
+    """A sort key that puts large files first: parsed last, they would keep the other children waiting."""
     size = source.bytes
     return -size if size >= LARGE else 0
 
 
-def unwanted(name: str, suffixes: tuple[str, ...], patterns: Sequence[str]) -> Message | None:
-    """Why a file of a folder is passed over; None if it is not."""
+def skip_reason(name: str, suffixes: tuple[str, ...], patterns: Sequence[str]) -> Message | None:
+    """Why a file of a folder is skipped; None if it is not."""
     if patterns:
         matched = any(fnmatch(name, pattern.lower()) for pattern in patterns)
         return None if matched else message("import.not_in_manifest")
@@ -126,7 +126,7 @@ def unwanted(name: str, suffixes: tuple[str, ...], patterns: Sequence[str]) -> M
 
 
 def _is_text(name: str) -> bool:
-    """Whether a path is UTF-8; names from old Windows systems may not be, and no database takes them."""
+    """Whether a path is UTF-8; names from old Windows systems may not be, and no database accepts them."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -134,13 +134,13 @@ def _is_text(name: str) -> bool:
     return True
 
 
-def absolute(path: Path) -> Path:
-    """``path`` from the root and without ``..``, so that a file has one name; links stay as they are."""
+def absolute_path(path: Path) -> Path:
+    """``path`` from the root and without ``..``, so that a file has one name; links stay."""
     return path.resolve() if ".." in path.parts else path.absolute()
 
 
-def missing(files: Iterable[ImportedFile], sources: Sequence[Source], roots: Sequence[Path]) -> list[str]:
-    """The paths of ``files`` that were found under ``roots`` and are gone; refuse a folder that is empty now."""
+def find_missing(files: Iterable[ImportedFile], sources: Sequence[Source], roots: Sequence[Path]) -> list[str]:
+    """The paths of ``files`` that were found under ``roots`` and are gone; refuse a folder that is now empty."""
     from_folders = [file.path for file in files if file.root]
     present = {str(source.path) for source in sources}
     missing_paths: dict[str, None] = {}
@@ -153,49 +153,42 @@ def missing(files: Iterable[ImportedFile], sources: Sequence[Source], roots: Seq
     return list(missing_paths)
 
 
-def empty(roots: Iterable[Path], sources: Sequence[Source]) -> list[Line]:
-    """A line for each folder that holds nothing to import: more often another folder was meant."""
+def note_empty(roots: Iterable[Path], sources: Sequence[Source]) -> list[Line]:
+    """A line for each folder with nothing to import: often a mistaken folder."""
     bare = [root for root in roots if not any(source.path.is_relative_to(root) for source in sources)]
     return [Line(str(root), "note", message("source.holds_nothing")) for root in bare]
 
 
 def _walk(root: Path) -> Iterator[Path]:
     for folder, folders, names in os.walk(root, onerror=_unreadable):
-        folders[:] = [name for name in folders if not _hidden(name)]
-        yield from (Path(folder, name) for name in names if not _hidden(name))
-
-
-def _hidden(name: str) -> bool:
-    return name.startswith((".", "~$"))
+        folders[:] = [name for name in folders if not name.startswith(_HIDDEN)]
+        yield from (Path(folder, name) for name in names if not name.startswith(_HIDDEN))
 
 
 def _unreadable(error: OSError) -> NoReturn:
     raise UsageError("source.unseen", path=str(error.filename), reason=reason(error)) from None
 
 
-# --- what an import leaves as it is, though it has changed ------------------------------------------------------------
+# --- changed files that are left as they are --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """``held`` are hashes of files by path ("": the file stays though it is gone); ``written_since`` is a time."""
+    """Files to leave unchanged: ``held`` are their hashes by path ("": the file stays though it is gone)."""
 
     held: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    written_since: float = math.inf  # seconds since 1970
+    written_since: float = math.inf  # seconds since 1970; files changed since are left
 
     def why(self, source: Source, most: int) -> Message | None:
-        """Why ``source`` (of at most ``most`` bytes) is left as it is; None if it is not."""
+        """Why ``source`` (of at most ``most`` bytes) is left unchanged; None if it is not."""
         hashes = self.held.get(str(source.path), frozenset())
         if hashes and source.sha256(most) in hashes:
             return message("import.held")
-        return message("import.being_written") if self._written(source) else None
+        with suppress(OSError):
+            if source.path.stat().st_mtime >= self.written_since:
+                return message("import.being_written")
+        return None
 
     def removable(self, paths: Iterable[str]) -> list[str]:
-        """Those of ``paths``, which are gone, that may go."""
+        """Those of ``paths``, which are gone, that may be removed."""
         return [path for path in paths if "" not in self.held.get(path, ())]
-
-    def _written(self, source: Source) -> bool:
-        try:
-            return source.path.stat().st_mtime >= self.written_since
-        except OSError:
-            return False

@@ -154,7 +154,7 @@ def require() -> None:
     before_models()  # trl counts its users over the network unless it is told not to before it loads
     os.environ["TQDM_DISABLE"] = "1"  # localmed shows how far it is
     try:
-        with interrupts.held():
+        with interrupts.delayed():
             import torch  # noqa: F401
         import peft
         import trl  # noqa: F401

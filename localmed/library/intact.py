@@ -162,5 +162,5 @@ def _end(path: Path, size: int) -> int:
 
 def _sum(path: Path, place: int, length: int) -> int:
     with suppress(OSError):
-        return zlib.crc32(files.part(path, place, length))
+        return zlib.crc32(files.read_part(path, place, length))
     return -1

@@ -40,7 +40,7 @@ Batch = tuple[list[int], Any]  # the texts' indexes, and the network's output
 def load_torch() -> None:
     """Import torch completely after preparing the process; raise ``ImportError`` if it is not installed."""
     before_models()
-    with interrupts.held():
+    with interrupts.delayed():
         import torch  # noqa: F401
 
 

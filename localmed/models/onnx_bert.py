@@ -46,7 +46,7 @@ class Network:
 
     def __init__(self, graph: bytes) -> None:
         """Raise ``ImportError`` if onnxruntime is not installed."""
-        with interrupts.held():
+        with interrupts.delayed():
             import onnxruntime
 
         options = onnxruntime.SessionOptions()

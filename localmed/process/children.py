@@ -1,10 +1,8 @@
 """The parent's side of a child process that answers line by line: start it, write to it, read from it, end it.
 
-For every child that reads files, draws pages or runs models (``confined`` is what such a child does to itself). Each
-client has a protocol and errors of its own; here are the process, its two pipes and the lines.
-
-Rules: nothing here waits longer than it is told to, whatever the child does; the child's number of its parent is the
-last word of its command line; what the child prints elsewhere is thrown away.
+For every child that reads files, draws pages or runs models (``confined`` is the child's side). Nothing here waits
+longer than the given time. The parent's process number is the last word of the child's command line. Output other than
+the protocol is discarded.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ PIECE = 2**20  # bytes taken from the pipe at a time
 
 @cache
 def isolation() -> confined.Isolation:
-    """How a child of this process is kept from the network and from files, asked of one that does nothing else."""
+    """How the kernel isolates a child of this process from the network and from files, as such a child reports."""
     done = subprocess.run(
         command("localmed.process.confined"), env=scrubbed(), capture_output=True, text=True, timeout=60, check=False
     )
@@ -39,20 +37,17 @@ def isolation() -> confined.Isolation:
     return confined.Isolation(network == "kernel", files == "kernel")
 
 
+def command(module: str) -> tuple[str, ...]:
+    """The command that starts a child; -P keeps a json.py in the working folder off the import path."""
+    return (sys.executable, "-P", "-m", module)
+
+
 class TooLong(Exception):
     """A line has more bytes than allowed."""
 
 
-def command(module: str) -> tuple[str, ...]:
-    """How a child that runs ``module`` is started.
-
-    -P keeps the working folder off the import path: a file called json.py beside the documents must not be run.
-    """
-    return (sys.executable, "-P", "-m", module)
-
-
 class Failed(Exception):
-    """A child gave no answer; ``how`` it ended."""
+    """A child ended without an answer; ``how`` it ended."""
 
     def __init__(self, how: Message) -> None:
         super().__init__(how.code)
@@ -60,10 +55,10 @@ class Failed(Exception):
 
 
 class Child:
-    """One child process, its pipes, and the lines that it sends."""
+    """One child process, its pipes, and its lines."""
 
     def __init__(self, command: Sequence[str], most: int, more: Mapping[str, str] = MappingProxyType({})) -> None:
-        """Start ``command`` with ``more`` than every child has in its environment; a line may have ``most`` bytes."""
+        """Start ``command`` with ``more`` environment variables; a line may have ``most`` bytes."""
         self._process = subprocess.Popen(
             [*command, str(os.getpid())],
             stdin=subprocess.PIPE,
@@ -81,13 +76,12 @@ class Child:
         self.pid = self._process.pid
 
     def alive(self) -> bool:
-        """Whether it has not ended."""
+        """Whether it runs."""
         return self._process.poll() is None
 
     def send(self, data: bytes, seconds: float) -> None:
-        """Write ``data``, of which the child must take some within ``seconds``, and so on, else ``TimeoutError``.
-
-        Raises another ``OSError`` where the child has ended.
+        """Write ``data``; raise ``TimeoutError`` if none of it is taken for ``seconds``, another ``OSError`` if the
+        child ended.
         """
         left = memoryview(data)
         while left:
@@ -96,9 +90,9 @@ class Child:
             left = left[os.write(self._input.fileno(), left) :]
 
     def line(self, seconds: float) -> bytes | None:
-        """The next line without its end; None if it is not whole within ``seconds``.
+        """The next line without its end, or None after ``seconds``.
 
-        Raise ``BrokenPipeError`` if the child closed its end before, ``TooLong`` if the line exceeds the bound.
+        Raise ``BrokenPipeError`` if the child closed its end, ``TooLong`` if the line exceeds the bound.
         """
         deadline = time.monotonic() + seconds
         while not self._waiting:
@@ -111,18 +105,18 @@ class Child:
         return self._waiting.popleft()
 
     def forget(self) -> None:
-        """Drop the lines that have arrived and nobody has taken."""
+        """Discard lines that have arrived and were not read."""
         self._waiting.clear()
 
     def code(self) -> int | None:
-        """How the child, which has closed its end, ended: its exit code, a signal as a negative number, None if not."""
+        """The exit code of a child that has closed its end, a signal as a negative number, None if it still runs."""
         try:
             return self._process.wait(GRACE)
         except subprocess.TimeoutExpired:
             return None
 
     def end(self) -> None:
-        """End it now; another thread that reads from it finds its pipe closed at the other end."""
+        """End it now; a thread reading from it finds its pipe closed."""
         self._process.kill()
 
     def kill(self) -> None:
@@ -134,9 +128,9 @@ class Child:
 
 
 def answer(command: Sequence[str], request: bytes, seconds: float, most: int) -> bytes:
-    """The one line, of ``most`` bytes at most, that a child answers to ``request``, which may be empty.
+    """The one line, of at most ``most`` bytes, that a child answers to ``request``, which may be empty.
 
-    Raise ``TimeoutError`` if it is not there within ``seconds``, ``Failed`` if the child ended without it.
+    Raise ``TimeoutError`` if it takes longer than ``seconds``, ``Failed`` if the child ended without it.
     """
     child = Child(command, most)
     try:
@@ -155,14 +149,14 @@ def answer(command: Sequence[str], request: bytes, seconds: float, most: int) ->
 
 
 class Lines:
-    """Whole lines out of what comes in pieces; one that is not whole may have ``most`` bytes."""
+    """Assembles whole lines from pieces; an incomplete one may have ``most`` bytes."""
 
     def __init__(self, most: int) -> None:
         self._most, self._size = most, 0
         self._parts: list[bytes] = []
 
     def take(self, chunk: bytes) -> list[bytes]:
-        """The lines that ``chunk`` completes, without their ends; raise ``TooLong`` where the rest is too long."""
+        """The lines that ``chunk`` completes, without their ends; raise ``TooLong`` if the rest is too long."""
         *lines, rest = chunk.split(b"\n")
         if lines:
             lines[0] = b"".join((*self._parts, lines[0]))
@@ -175,7 +169,7 @@ class Lines:
 
 
 def outcome(code: int | None) -> Message:
-    """How a child that failed has ended, by what ``Child.code`` says."""
+    """How a failed child ended, from its ``Child.code``."""
     if code is None:
         return message("process.not_ended")
     if code >= 0:

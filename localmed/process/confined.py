@@ -1,9 +1,8 @@
-"""How a child process confines itself: memory, processor time, its parent's end, and where its libraries print.
+"""How a child process confines itself: memory, processor time, its parent's end, network, files, output.
 
-For every child that reads files or runs models. The kernel enforces all of it, whatever the child's libraries do.
-
-Not covered: a kernel without Landlock, where the child can read what its user can read. Run as a module, this tells
-how far a process of this machine can be confined: ``network files``, each "kernel" or "interpreter".
+The kernel enforces it, whatever the child's libraries do. Not covered: a kernel without Landlock, where the child can
+read what its user can read. Run as a module, it prints who can confine a process here: for the network "kernel" or
+"interpreter", for files "kernel" or "nobody".
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ SET_FLAGS, UP = 0x8914, 1  # SIOCSIFFLAGS, IFF_UP: of <linux/sockios.h>, <linux/
 
 
 def take_streams() -> tuple[BinaryIO, BinaryIO]:
-    """The two pipes to the parent, moved away from where libraries read and print; those get ``/dev/null``."""
+    """The two pipes to the parent; the standard descriptors, which libraries use, get ``/dev/null``."""
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb", buffering=65_536)
     nothing = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
@@ -42,7 +41,7 @@ def take_streams() -> tuple[BinaryIO, BinaryIO]:
 
 
 def die_with_parent(parent: int) -> None:
-    """Ask the kernel to kill this process when its parent's thread ends, and end now if that has happened already."""
+    """Have the kernel kill this process when its parent's thread ends; end now if it has ended already."""
     prctl: Callable[..., int] = ctypes.CDLL(None, use_errno=True).prctl
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     end_without_parent(parent)
@@ -69,21 +68,20 @@ def limit_memory(size: int) -> None:
 
 
 def no_core_dump() -> None:
-    """Never dump core, which would leave what was read on the disk: neither to a file nor to a program that keeps it.
+    """Never dump core, which could leave patient text on the disk.
 
-    Such a program (systemd-coredump, apport) is handed the memory whatever the limit says. Other processes of the same
-    user cannot read this one's memory either.
+    Programs that keep dumps (systemd-coredump, apport) ignore the limit. Others of this user cannot read the memory
+    either.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def leave_network() -> str:
-    """Leave the network, before any library starts a thread; say who enforces it, "kernel" or "interpreter".
+    """Leave the network, before any library starts a thread; return "kernel" or "interpreter", which enforces it.
 
-    The kernel does where it lets a process have a network of its own, which is empty, and which those that it starts
-    have as well; else only Python's audit hook, which C code does not ask. ("interpreter" is also said where a process
-    may not leave the empty network that its parent gave it.)
+    The kernel does if it allows an empty network, which children share. Otherwise Python's audit hook does, which C
+    code bypasses; so it is called too if a process may not leave its parent's empty network.
     """
     sys.addaudithook(_refuse_sockets)
     unshare = ctypes.CDLL(None, use_errno=True).unshare
@@ -93,22 +91,19 @@ def leave_network() -> str:
 
 
 def own_loopback() -> bool:
-    """Move this process, before it starts a thread, to a network that holds its own loopback and nothing else.
+    """Move this process, before it starts a thread, to a network with only its own loopback.
 
-    What it starts is there too: it can serve and dial its own kind, and nobody beyond. False where the kernel does not
-    permit it (some containers, hardened units); nothing has changed then.
+    Its children share it and reach only each other. False, with nothing changed, if the kernel does not permit it
+    (some containers, hardened units).
     """
     unshare = ctypes.CDLL(None, use_errno=True).unshare
     owner, group = os.getuid(), os.getgid()
     if unshare(CLONE_NEWNET):
         if unshare(CLONE_NEWUSER | CLONE_NEWNET):
             return False
-        for name, content in (
-            ("setgroups", "deny"),
-            ("uid_map", f"{owner} {owner} 1"),
-            ("gid_map", f"{group} {group} 1"),
-        ):
-            Path(f"/proc/self/{name}").write_text(content, "ascii")  # else files would seem to be nobody's
+        own = {"setgroups": "deny", "uid_map": f"{owner} {owner} 1", "gid_map": f"{group} {group} 1"}
+        for name, content in own.items():
+            Path(f"/proc/self/{name}").write_text(content, "ascii")  # else files seem to belong to nobody
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, SET_FLAGS, struct.pack("16sH14x", b"lo", UP))
     return True
@@ -116,17 +111,17 @@ def own_loopback() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """Whether the kernel keeps a child from the network, and from files that it has no business with."""
+    """Whether the kernel keeps a child from the network, and from files that it does not need."""
 
     network: bool
     files: bool
 
 
 def leave_files(readable: Sequence[str], writable: Sequence[str] = ()) -> str:
-    """From now on open only what lies under ``readable`` and under ``writable``, and what Python itself needs.
+    """From now on open only ``readable`` and ``writable`` folders and those that Python itself needs.
 
-    The kernel enforces it where it has Landlock (5.13 and later), for those that the process starts as well; where it
-    cannot be reached by another way, TCP is refused too (6.7 and later). Say who enforces it: "kernel" or "nobody".
+    Landlock (Linux 5.13 and later) enforces it, for child processes too; from 6.7 on it also refuses TCP. Return who
+    enforces it: "kernel" or "nobody".
     """
     libc = ctypes.CDLL(None, use_errno=True)
     version = libc.syscall(LANDLOCK_CREATE_RULESET, None, 0, 1)
@@ -149,7 +144,7 @@ def leave_files(readable: Sequence[str], writable: Sequence[str] = ()) -> str:
 
 
 def _allow(libc: ctypes.CDLL, rules: int, folder: str, access: int) -> None:
-    """Add a rule for ``folder``, if it is there; of a file only what can be done with one."""
+    """Add a rule for ``folder``, if it exists; for a file only the rights of files."""
     try:
         handle = os.open(folder or ".", os.O_PATH | os.O_CLOEXEC)
     except OSError:
@@ -166,14 +161,13 @@ def _refuse_sockets(event: str, _arguments: Any) -> None:
 
 
 def place(error: BaseException) -> str:
-    """The kind of ``error`` and the line of our code that it came through; never its message, which may hold text."""
+    """The class of ``error`` and the line of our code that raised it; never its message, which may quote text."""
     ours = [frame for frame in traceback.extract_tb(error.__traceback__) if "localmed" in frame.filename]
     where = f" at {Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else ""
     return f"{type(error).__name__}{where}"
 
 
 def _lower(kind: int, amount: int) -> None:
-    """Set the soft limit to ``amount``, or to the hard limit where that is lower."""
     hard = resource.getrlimit(kind)[1]
     soft = amount if hard == resource.RLIM_INFINITY else min(amount, hard)
     resource.setrlimit(kind, (soft, hard))

@@ -1,7 +1,7 @@
-"""Files as they must be handled: replaced in one step that survives a power cut, synced, opened without surprises.
+"""Safe file handling: replacement in one step that survives a power cut, syncing, opening without surprises.
 
-A CSV is written for spreadsheets too: what they would run begins with an apostrophe there, and ``csv_cell`` takes it
-off again.
+A CSV is written so that spreadsheets run no formula: such a cell begins with an apostrophe, which ``csv_cell``
+removes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _WORDS = re.compile(r"No space left|disk is full|quota exceeded|File too large|d
 
 
 def replace(path: Path, content: bytes, mode: int = 0o600) -> None:
-    """Make ``content`` what ``path`` holds, in one step: after a power cut it is the old or the new, whole."""
+    """Replace ``path`` with ``content`` in one step: after a power cut it is the old or the new file, whole."""
     fresh = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")  # of two who write at once each has its own
     handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
@@ -52,13 +52,13 @@ def replace(path: Path, content: bytes, mode: int = 0o600) -> None:
 
 
 def new_name(path: Path) -> None:
-    """Raise ``UsageError`` where there is something called ``path``: what a command writes replaces nothing."""
+    """Raise ``UsageError`` if ``path`` exists: a command's output replaces nothing."""
     if path.is_symlink() or path.exists():
         raise UsageError("file.exists", file=str(path))
 
 
 def write_new(path: Path, content: bytes, mode: int = 0o600) -> None:
-    """Write the file ``path``, which must not be there; raise ``UsageError`` where that cannot be done."""
+    """Write the file ``path``, which must not exist; raise ``UsageError`` if that fails."""
     new_name(path)
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
@@ -82,7 +82,7 @@ def sync(path: Path) -> None:
 
 
 def exchange(one: Path, other: Path) -> None:
-    """Let two folders change places, in one step; in three where the file system cannot (``exchanged`` is between)."""
+    """Swap two folders in one step, or in three (by way of ``exchanged``) where the file system cannot."""
     function = getattr(CDLL(None, use_errno=True), "renameat2", None)
     if function and not function(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE):
         return
@@ -99,10 +99,7 @@ def exchanged(folder: Path) -> Path:
 
 
 def lock(file: int | IO[str] | IO[bytes], *, shared: bool = False, wait: bool = False) -> bool:
-    """Lock an open file or folder until it is closed, for this process alone or ``shared`` with others.
-
-    False, at once unless it is to ``wait``, where another process holds it.
-    """
+    """Lock an open file or folder until it is closed; False if another process has the lock and not ``wait``."""
     try:
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
@@ -111,10 +108,10 @@ def lock(file: int | IO[str] | IO[bytes], *, shared: bool = False, wait: bool = 
 
 
 def open_regular(path: Path, root: str = "", follow: bool = True) -> io.BufferedReader:
-    """``path`` opened for reading, if it is a regular file; nothing that it was swapped for is waited for or followed.
+    """Open ``path`` for reading if it is a regular file; never wait for or follow a replacement.
 
-    Whoever may write into a watched folder may swap a file after it was listed. ``follow`` says that it was a link
-    then; whatever was opened must lie within ``root`` ("" for a file that was named itself). Raise ``InputError``.
+    Whoever may write to a watched folder may swap a file after it was listed. ``follow`` means that it was a link
+    then. The opened file must lie within ``root`` ("" for a file named itself). Raise ``InputError``.
     """
     try:
         handle = os.open(path, _FLAGS | (0 if follow else os.O_NOFOLLOW))
@@ -134,14 +131,13 @@ def open_regular(path: Path, root: str = "", follow: bool = True) -> io.Buffered
 
 
 def _within(path: str, folder: str) -> bool:
-    """Whether ``path`` lies below ``folder``, both without links; of strings, since a night opens every file."""
+    """Whether ``path`` lies below ``folder``, both without links; strings, because a night opens every file."""
     return path.startswith(folder.rstrip("/") + "/")
 
 
 def contents(path: Path, most: int = SMALL) -> bytes:
-    """The bytes of the file ``path``, of which no more than ``most`` are read, whatever size the system says it has.
-
-    Raise ``InputError`` for what cannot be read, ``LimitExceeded`` for what has more.
+    """The bytes of ``path``; raise ``InputError`` if it cannot be read, ``LimitExceeded`` if it has more than
+    ``most``.
     """
     try:
         data = first_bytes(path, most + 1)
@@ -159,7 +155,7 @@ def first_bytes(path: Path, count: int) -> bytes:
 
 
 def open_own(path: Path) -> io.BufferedReader:
-    """``path`` opened for reading; raise ``OSError`` for what is no file that ends (a device, a pipe) too."""
+    """Open ``path`` for reading; raise ``OSError``, also for a device or a pipe."""
     try:
         return open_regular(path)
     except InputError:
@@ -167,10 +163,9 @@ def open_own(path: Path) -> io.BufferedReader:
         raise OSError(number, os.strerror(number), str(path)) from None
 
 
-def part(path: Path, start: int, count: int) -> bytes:
-    """``count`` bytes of a file from ``start`` on, fewer at its end; raise ``OSError`` for what cannot be read so.
-
-    In three system calls: a thread that reads many small files waits for the interpreter after each of them.
+def read_part(path: Path, start: int, count: int) -> bytes:
+    """``count`` bytes of a file from ``start`` on, in three system calls (each waits for the interpreter); raise
+    ``OSError``.
     """
     handle = os.open(path, _FLAGS)
     try:
@@ -180,7 +175,7 @@ def part(path: Path, start: int, count: int) -> bytes:
 
 
 def own_bytes(path: Path) -> bytes:
-    """The bytes of a file that localmed keeps; raise ``OSError`` for what has more than ``OWN`` or cannot be read."""
+    """The bytes of one of localmed's own files; raise ``OSError`` if it has more than ``OWN`` or cannot be read."""
     content = first_bytes(path, OWN + 1)
     if len(content) > OWN:
         raise OSError(errno.ENODEV, os.strerror(errno.ENODEV), str(path))
@@ -188,7 +183,7 @@ def own_bytes(path: Path) -> bytes:
 
 
 def csv_text(rows: Iterable[Sequence[object]], line_end: str = "\n") -> str:
-    """``rows`` as CSV in which a spreadsheet finds no formula; numbers stay numbers."""
+    """``rows`` as CSV without formulas for spreadsheets; numbers stay numbers."""
     text = io.StringIO()
     csv.writer(text, lineterminator=line_end).writerows([_inert(cell) for cell in row] for row in rows)
     return text.getvalue()
@@ -201,26 +196,27 @@ def _inert(cell: object) -> object:
 
 
 def csv_cell(text: str) -> str:
-    """What was written as ``text`` by ``csv_text``."""
+    """The cell that ``csv_text`` wrote as ``text``."""
     return text[1:] if text.startswith("'") and _FORMULA.match(text, 1) else text
 
 
 @contextmanager
 def told_if_full(data: Path) -> Iterator[None]:
-    """Raise ``LibraryError`` in place of any exception that a full disk under ``data`` explains."""
+    """Raise ``DiskFull`` in place of an exception that a full disk under ``data`` explains."""
     try:
         yield
     except LocalmedError:
         raise
     except Exception as error:
-        if not _explained(error, data):
+        full = (isinstance(error, OSError) and error.errno in _FULL) or _WORDS.search(str(error))
+        if not full and not (data.exists() and shutil.disk_usage(data).free < LEAST_FREE):
             raise
         raise DiskFull("library.full", data=str(data)) from error
 
 
 @contextmanager
 def told_if_damaged(data: Path) -> Iterator[None]:
-    """Raise ``Damaged`` in place of an ``OSError`` at a file under ``data``: gone, a folder in its place, no rights."""
+    """Raise ``Damaged`` in place of an ``OSError`` at a file under ``data``: missing, a folder, no permission."""
     try:
         yield
     except OSError as error:
@@ -228,9 +224,3 @@ def told_if_damaged(data: Path) -> Iterator[None]:
         if not Path(named).is_relative_to(data):
             raise
         raise Damaged("library.stored", file=named, reason=reason(error)) from error
-
-
-def _explained(error: Exception, data: Path) -> bool:
-    if isinstance(error, OSError) and error.errno in _FULL:
-        return True
-    return bool(_WORDS.search(str(error))) or (data.exists() and shutil.disk_usage(data).free < LEAST_FREE)

@@ -1,8 +1,8 @@
-"""How a caller follows long work and stops it: which step began, how far it is, that it ended, and a cancellation.
+"""How a caller follows long work and cancels it: steps begun and finished, progress, cancellation.
 
-A caller passes ``Hooks`` to a session; the flow's driver and the importer report to them. What works deep inside a step
-(an adapter over batches of texts, a chat model over passages) reaches the same hooks by ``active()``, so that the ports
-keep their one method. The hooks belong to the thread that the caller called in.
+A caller passes ``Hooks`` to a session; the flow's driver and the importer report to them. Code deep inside a step (an
+adapter over batches of texts, a chat model over passages) reaches the same hooks by ``active()``, so that ports keep
+their one method. Hooks belong to the thread of the call.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ Item = TypeVar("Item")
 
 
 class Cancel:
-    """Whether the caller has given up; may be set and asked from any thread."""
+    """Whether the caller has cancelled; may be set and read from any thread."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
 
     def cancel(self) -> None:
-        """The caller gives up: the work ends at its next look."""
+        """Cancel: the work ends at its next check."""
         self._event.set()
 
     def cancelled(self) -> bool:
-        """Whether the caller has given up."""
+        """Whether the caller has cancelled."""
         return self._event.is_set()
 
     def check(self) -> None:
-        """Raise ``Cancelled`` if the caller has given up."""
+        """Raise ``Cancelled`` if the caller has cancelled."""
         if self._event.is_set():
             raise Cancelled("workflow.cancelled")
 
 
 class Recorder(Protocol):
-    """Takes a run of a flow down, so that it can be replayed."""
+    """Records a run of a flow, so that it can be replayed."""
 
     def begin(self, workflow: str, arguments: tuple[Any, ...]) -> None:
-        """A flow starts; what was taken down of an earlier run is dropped."""
+        """A flow starts; an earlier recording is dropped."""
         ...
 
     def step(self, request: Any, result: Any) -> None:
@@ -56,16 +56,17 @@ class Recorder(Protocol):
 
 
 def _ignore(*_: object) -> None:
-    """Nobody follows."""
+    pass
 
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """What a caller is told. ``progress`` gets what is done of a total (0: not known) and a name, such as a file's.
+    """The caller's callbacks. ``progress`` receives the amount done, the total (0: unknown) and a name such as a
+    file's.
 
-    ``sections`` gets the answer with its sections alone as soon as they are there, while a chat model reads them.
-    From ``models_until`` on (of the monotonic clock) no chat model is asked any more: rules go on.
-    ``answer_id`` is the id under which the caller will keep the answer, for the audit log ("": it is not kept).
+    ``sections`` receives the answer with only its sections, before a chat model reads them. From ``models_until``
+    (monotonic clock) on no chat model is called. ``answer_id`` is the id under which the caller will store the answer,
+    for the audit log ("": it is not stored).
     """
 
     started: Callable[[Message], object] = _ignore
@@ -78,15 +79,15 @@ class Hooks:
     models_until: float = inf
 
     def cancel_only(self) -> Hooks:
-        """Hooks that only may end the work: for what is within work that counts its own progress."""
+        """Hooks that can only cancel, for work inside work that counts its own progress."""
         return Hooks(cancel=self.cancel, models_until=self.models_until)
 
     def models_over(self) -> bool:
-        """Whether a chat model is to stop: the caller has given up, or the time for it is over."""
+        """Whether a chat model must stop: the caller has cancelled, or its time is over."""
         return self.cancel.cancelled() or time.monotonic() > self.models_until
 
     def counter(self) -> tuple[Callable[[int], None], Callable[[float, str], None]]:
-        """For work that tells how much more of it is done: a function to set the total, and one to advance."""
+        """For work that reports increments: a function that sets the total, and one that advances."""
         done, total = 0.0, 0.0
 
         def start(amount: int) -> None:
@@ -108,19 +109,19 @@ _ACTIVE: ContextVar[Hooks] = ContextVar("hooks", default=SILENT)
 
 
 def active() -> Hooks:
-    """The hooks of the work that this thread does."""
+    """The hooks of this thread's work."""
     return _ACTIVE.get()
 
 
 def check() -> None:
-    """Raise ``Cancelled`` if whoever this thread works for has given up, ``KeyboardInterrupt`` after Ctrl-C."""
+    """Raise ``Cancelled`` if this thread's caller has cancelled, ``KeyboardInterrupt`` after Ctrl-C."""
     interrupts.check()
     _ACTIVE.get().cancel.check()
 
 
 @contextmanager
 def following(hooks: Hooks) -> Iterator[None]:
-    """Report to ``hooks`` what this thread does within the block."""
+    """Report this thread's work within the block to ``hooks``."""
     token = _ACTIVE.set(hooks)
     try:
         yield
@@ -128,15 +129,15 @@ def following(hooks: Hooks) -> Iterator[None]:
         _ACTIVE.reset(token)
 
 
-def pieces(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
-    """``items`` in pieces of ``size``; between two of them the caller may have given up."""
+def in_batches(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+    """``items`` in batches of ``size``, with a check before each."""
     for start in range(0, len(items), size):
         check()
         yield items[start : start + size]
 
 
-def checked(items: Iterable[Item]) -> Iterator[Item]:
-    """``items``; after each the caller may have given up."""
+def with_checks(items: Iterable[Item]) -> Iterator[Item]:
+    """``items``, with a check after each."""
     for item in items:
         check()
         yield item

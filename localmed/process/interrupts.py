@@ -1,10 +1,8 @@
-"""Ctrl-C that is swallowed on its way: noted here, and raised again at the next look (``hooks.check``).
+"""Notes each Ctrl-C and raises it again at the next check (``hooks.check``) if library code has swallowed it.
 
-Python raises it wherever the main thread happens to be. A library's own code, or a clean-up that fails in turn, can put
-another exception in its place, and the command would go on to its end.
-
-Where it was raised in a text that Python ran (``exec``, with which dataclasses are made), CPython 3.11 remembers that
-and ends by the signal, whatever exit code the command gives, until it runs another text.
+Python raises it wherever the main thread is; a library, or a clean-up that fails in turn, can replace it with another
+exception, and the command would run on to its end. If it is raised in code that ``exec`` runs (as dataclasses do),
+CPython 3.11 remembers that and ends by the signal, whatever the exit code, until it runs ``exec`` again.
 """
 
 from __future__ import annotations
@@ -16,15 +14,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _noted = False  # no lock: a second Ctrl-C may come within the handler
-_held = False
+_delayed = False
 
 
 @contextmanager
-def listening() -> Iterator[None]:
-    """Note Ctrl-C within the block; it raises ``KeyboardInterrupt`` as before. For the main thread of a command.
-
-    A command that was started to ignore it (in the background of a script) goes on ignoring it.
-    """
+def note_interrupts() -> Iterator[None]:
+    """Note Ctrl-C within the block, in the main thread of a command, unless the command was started to ignore it."""
     global _noted
     before = signal.getsignal(signal.SIGINT)
     if before is not signal.SIG_IGN:
@@ -38,33 +33,30 @@ def listening() -> Iterator[None]:
 
 
 @contextmanager
-def held() -> Iterator[None]:
-    """Keep Ctrl-C back until the end of the block, which lasts seconds at most.
-
-    For what does not survive an exception in its middle: torch, interrupted while its C++ loads, aborts the process.
-    """
-    global _held
+def delayed() -> Iterator[None]:
+    """Delay Ctrl-C for a block of seconds: torch, interrupted while its C++ loads, aborts the process."""
+    global _delayed
     if threading.current_thread() is not threading.main_thread():  # Ctrl-C is raised in the main thread alone
         yield
         return
-    _held = True
+    _delayed = True
     try:
         yield
     finally:
-        _held = False
+        _delayed = False
     check()
 
 
 def interrupt(_number: int, _frame: object) -> None:
-    """The handler of a signal that ends a command as Ctrl-C does."""
+    """Handle a signal that ends a command as Ctrl-C does."""
     global _noted
     _noted = True
-    if not _held:
+    if not _delayed:
         raise KeyboardInterrupt
 
 
 def check() -> None:
-    """Raise ``KeyboardInterrupt`` where one was noted and nobody is dealing with it; in the main thread alone."""
+    """Raise ``KeyboardInterrupt``, in the main thread alone, if one was noted and is not being handled."""
     if not _noted or threading.current_thread() is not threading.main_thread():
         return
     if not isinstance(sys.exc_info()[1], KeyboardInterrupt):

@@ -16,7 +16,7 @@ from localmed.config import Settings
 from localmed.domain import Document, Message, Status, is_date, message
 from localmed.domain.errors import UsageError
 from localmed.domain.ports import Embedder
-from localmed.ingest.governance import Fault, Row, differs, named
+from localmed.ingest.governance import Fault, Row, differs, match_rows
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.sources import Source
 from localmed.library import layout
@@ -86,7 +86,7 @@ def planned(catalogue: Catalogue, manifest: Manifest, rows: Sequence[Row]) -> tu
 
     A row without any new value changes nothing.
     """
-    matches, faults = named(catalogue, manifest.collection.name, rows)
+    matches, faults = match_rows(catalogue, manifest.collection.name, rows)
     changes = []
     for row, documents in matches:
         values = {

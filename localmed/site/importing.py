@@ -16,7 +16,7 @@ from localmed.ingest import updates
 from localmed.ingest.engine import Engine
 from localmed.ingest.graph_import import GraphImporter
 from localmed.ingest.manifest import Manifest
-from localmed.ingest.pipeline import Importer, Progress, Report, together
+from localmed.ingest.pipeline import Importer, Progress, Report, run_together
 from localmed.ingest.sources import Leaving
 from localmed.library.generations import AT_ONCE, Patience
 from localmed.process.hooks import SILENT, Hooks, following
@@ -147,7 +147,7 @@ def import_together(
                 if whole:
                     raise
                 outcomes[name] = error
-        outcomes |= together(
+        outcomes |= run_together(
             list(importers.values()), session.settings, session.encoder, retry, started, whole, patience
         )
         change.generation = max((it.generation for it in outcomes.values() if isinstance(it, Report)), default=0)
@@ -174,7 +174,7 @@ def update_all(session: Session, retry: bool = False, hooks: Hooks = SILENT) -> 
 def imported(session: Session) -> list[str]:
     """The collections imported from files, which ``update`` accepts, by priority."""
     with session.workspace() as workspace:
-        return updates.imported(session.data, workspace.library.catalogue)
+        return updates.imported_collections(session.data, workspace.library.catalogue)
 
 
 def preview(
@@ -199,7 +199,7 @@ def thumbnails(original: Path, pages: Sequence[int]) -> dict[int, bytes]:
     """Small JPEGs of pages of an original, by page number."""
     from localmed.ingest import draw
 
-    return draw.thumbnails(original, pages)
+    return draw.draw_thumbnails(original, pages)
 
 
 def _previewed(session: Session, collection: str, file: Path | None) -> Manifest:

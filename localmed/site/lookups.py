@@ -262,7 +262,7 @@ def planned_sheet(session: Session, sheet: Path, collection: str) -> PlannedShee
     """Read ``sheet`` about ``collection``; raise ``InputError`` for a file that is not a sheet."""
     from localmed.ingest import governance
 
-    read = governance.read(sheet)
+    read = governance.read_sheet(sheet)
     session.may_change()
     manifest = manifest_of(session, collection, None)
     with session.workspace() as workspace:
@@ -276,7 +276,7 @@ def sheet_rows(session: Session, collection: str) -> list[list[str]]:
 
     with session.workspace() as workspace:
         workspace.library.catalogue.collection(collection)
-        return governance.template(workspace.library.catalogue, collection)
+        return governance.make_template(workspace.library.catalogue, collection)
 
 
 # --- collections ---------------------------------------------------------------------------------------------------
@@ -484,13 +484,13 @@ def require_shown(workspace: Workspace, evidence: Evidence) -> None:
 def draw_page(
     session: Session, evidence: Evidence, image: Path, page: int | None = None, span: tuple[int, int] | None = None
 ) -> None:
-    """See ``ingest.draw.cited``; raise as ``require_shown`` does."""
+    """See ``ingest.draw.draw_evidence``; raise as ``require_shown`` does."""
     from localmed.ingest import draw
 
     with session.workspace() as workspace:
         require_shown(workspace, evidence)
         whole = partial(workspace.library.lexical.of_document, evidence.passage.document_id)
-        draw.cited(session.data, evidence, image, page, span, whole)
+        draw.draw_evidence(session.data, evidence, image, page, span, whole)
 
 
 def kept_folder(data: Path) -> Path:

@@ -76,11 +76,11 @@ def _drawn(session: Session, evidence: Evidence, page: int, span: Span | None, o
             own = cited.boxes(*span) if span else ()
             number = page or (own or cited.boxes())[0].page
             boxes = [box for box in (*own, *others) if box.page == number]
-            draw.page(originals.whole(session.data, evidence.file_sha256), number, boxes, image)
+            draw.draw_page(originals.whole(session.data, evidence.file_sha256), number, boxes, image)
         else:
             with session.workspace() as workspace:
                 whole = partial(workspace.library.lexical.of_document, cited.document_id)
-                draw.cited(session.data, evidence, image, page or None, span, whole)
+                draw.draw_evidence(session.data, evidence, image, page or None, span, whole)
         return image.read_bytes()
 
 

@@ -24,7 +24,7 @@ from localmed.domain import Kind, Message, message
 from localmed.domain.accounts import Account
 from localmed.domain.errors import AccountsAltered, AnotherKey, Damaged, LibraryError, NoLibrary, StateLost, UnknownName
 from localmed.ingest import manifest as manifests
-from localmed.ingest.reading import UNSETTLED, unmarked
+from localmed.ingest.reading import UNSETTLED, strip_mark
 from localmed.ingest.sources import Source
 from localmed.library import generations, journal, layout, originals
 from localmed.library.catalogue import FILE as CATALOGUE
@@ -308,7 +308,7 @@ def _marked_unread(catalogue: Catalogue, name: str) -> Iterator[ImportedFile]:
     them.
     """
     for file in catalogue.files(name).values():
-        catalogue.put_file(replace(file, recipe=UNSETTLED + unmarked(file.recipe)))
+        catalogue.put_file(replace(file, recipe=UNSETTLED + strip_mark(file.recipe)))
         yield file
 
 

@@ -108,7 +108,7 @@ def test_what_is_read_ahead_is_bounded(tmp_path: Path) -> None:
         first = next(items)
         assert isinstance(first, SourceRecord)
         time.sleep(1.0)
-        most = 2 * (50_000 + 3 * ahead.size_of(first))
+        most = 2 * (50_000 + 3 * ahead.memory_size(first))
         assert 0 < pool._bytes <= most
         assert sum(1 for _ in items) == 4_999, "the one whose turn it is goes on"
         assert [sum(1 for _ in items) for _, items in results] == [5_000, 5_000]

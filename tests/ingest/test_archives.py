@@ -17,14 +17,13 @@ import pptx
 import pytest
 
 from localmed.config import Settings
-from localmed.domain.errors import InputError
 from localmed.ingest import sources
 from localmed.library import layout, originals
 from localmed.library.state import quarantined, rows
 from tests.fakes import answers, described, documents, import_into, jsonl, verify, write
 from tests.ingest.readers.pdf import fixtures as pdf_fixtures
 from tests.ingest.test_pipeline import FEVER, SEPSIS, STROKE
-from tests.words import pattern, phrase, said, words
+from tests.words import phrase, said, words
 
 
 def zipped(path: Path, members: dict[str, bytes]) -> Path:
@@ -240,15 +239,6 @@ def test_a_link_out_of_the_folder_is_passed_over_and_one_within_is_read(corpus: 
     write(corpus.parent / "elsewhere", {"secret.txt": "secret"})
     (corpus / "out.txt").symlink_to(corpus.parent / "elsewhere" / "secret.txt")
     (corpus / "in.txt").symlink_to(corpus / "a.txt")
-    chosen, skipped = sources.find([corpus])
+    chosen, skipped = sources.find_sources([corpus])
     assert {source.name for source in chosen} == {"a.txt", "in.txt"}
     assert [(Path(line.path).name, words(line.detail)) for line in skipped] == [("out.txt", said("source.link_out"))]
-
-
-def test_a_file_that_changes_while_it_is_copied_is_refused(settings: Settings, tmp_path: Path) -> None:
-    path = write(tmp_path, {"growing.txt": "begun"}) / "growing.txt"
-    pieces = originals._pieces(path)
-    next(pieces)
-    path.write_text("begun and ended")
-    with pytest.raises(InputError, match=pattern("library.source_changed")):
-        list(pieces)

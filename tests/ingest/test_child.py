@@ -218,7 +218,7 @@ def test_nothing_is_lost_on_the_way() -> None:
         (("retraction_in", "pmid:1"),), "withdrawn", "x", 3,
         (message("pdf.on_pages", pages=numbers, note=message("pdf.blank")),),
     )  # fmt: skip
-    arrived = parsing.received_item(json.loads(child.packed(full)))
+    arrived = parsing.received_item(json.loads(child.pack(full)))
     sound = dataclasses.replace(lines[0], text="甲?")
     assert arrived == dataclasses.replace(full, blocks=(full.blocks[0], Block("row", (sound, lines[1]))))
 

@@ -33,15 +33,15 @@ class Late:
         self.steps: list[str] = []
         self._version, self._tasks = version, list[Callable[[], None]]()
 
-    def start(self, step: Callable[[Any], Any], argument: Any) -> Callable[[], Any]:
+    def start(self, step: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
         self.steps.append(step.__name__)
         envelopes: list[Any] = []
-        self._tasks.append(lambda: envelopes.append(engine.enveloped(self._version, step, argument)))
+        self._tasks.append(lambda: envelopes.append(engine.run_enveloped(self._version, step, *arguments)))
 
         def result() -> Any:
             while not envelopes:
                 self._tasks.pop()()
-            return engine.opened(envelopes[0])
+            return engine.open_envelope(envelopes[0])
 
         return result
 
@@ -117,9 +117,9 @@ def test_a_worker_of_another_version_or_with_another_encoder_changes_nothing(
 
 
 def test_a_failing_step_tells_no_text() -> None:
-    envelope = engine.enveloped(__version__, _fails, "Mrs Zyxwvut")
+    envelope = engine.run_enveloped(__version__, _fails, "Mrs Zyxwvut")
     with pytest.raises(LibraryError, match="ValueError") as raised:
-        engine.opened(envelope)
+        engine.open_envelope(envelope)
     assert "Zyxwvut" not in str(raised.value)
 
 

@@ -47,7 +47,7 @@ def sheet(path: Path, *rows: Sequence[object], encoding: str = "utf-8") -> Path:
 )
 def test_both_languages_in_every_form(tmp_path: Path, header: tuple[str, ...], name: str, encoding: str) -> None:
     path = sheet(tmp_path / name, header, VALUES, ("", "", "", "", "", ""), encoding=encoding)
-    assert governance.read(path) == Sheet((Row(2, "a.txt", ROW),), ())
+    assert governance.read_sheet(path) == Sheet((Row(2, "a.txt", ROW),), ())
 
 
 def test_dates_of_excel_columns_in_any_order_and_others_left_alone(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_dates_of_excel_columns_in_any_order_and_others_left_alone(tmp_path: Pat
         ("x", datetime(2027, 5, 31), "b.txt"),
         (None, None, "a.txt"),
     )
-    assert governance.read(path) == Sheet(
+    assert governance.read_sheet(path) == Sheet(
         (Row(2, "b.txt", {"review_by": "2027-05-31"}), Row(3, "a.txt", {})), ("remark",)
     )
 
@@ -82,7 +82,7 @@ def test_what_is_no_sheet_is_refused(tmp_path: Path, content: list[tuple[str, ..
     elif content is not None:
         sheet(path, *content)
     with pytest.raises(InputError) as caught:
-        governance.read(path)
+        governance.read_sheet(path)
     assert path.name in str(caught.value)
     assert "Lin" not in str(caught.value)
 
@@ -91,10 +91,10 @@ def test_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = sheet(tmp_path / "s.csv", ENGLISH, VALUES, VALUES)
     monkeypatch.setattr(governance, "SHEET_ROWS", 2)
     with pytest.raises(InputError, match="2 rows"):
-        governance.read(path)
+        governance.read_sheet(path)
     monkeypatch.setattr(governance, "SHEET_BYTES", 10)
     with pytest.raises(InputError, match="10 bytes"):
-        governance.read(path)
+        governance.read_sheet(path)
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def test_a_file_is_named_by_path_name_or_id_and_means_all_its_documents(library:
         changes, faults = planned(library.catalogue, MANIFEST, rows)
         assert faults == []
         assert [len(change.documents) for change in changes] == [1, 1, 1, 2]  # the last row says what stands already
-        read = governance.read(sheet(tmp_path / "s.csv", *governance.template(library.catalogue, "ward")))
+        read = governance.read_sheet(sheet(tmp_path / "s.csv", *governance.make_template(library.catalogue, "ward")))
         assert [row.file for row in read.rows] == ["a.txt", "m.txt", "two.jsonl", "x/same.txt", "y/same.txt"]
         assert planned(library.catalogue, MANIFEST, read.rows) == ([], []), "what was written out changes nothing"
 
@@ -160,10 +160,10 @@ def test_a_name_that_a_screen_or_a_spreadsheet_obeys_comes_back(settings: Settin
     import_into(settings, corpus, manifest=MANIFEST)
     out = corpus.parent / "out.csv"
     with Library.open(settings.data) as library:
-        header, (cell, *_) = governance.template(library.catalogue, "ward")
+        header, (cell, *_) = governance.make_template(library.catalogue, "ward")
         cells = (cell, *("=Dr Lin" if field == "owner" else "" for field in header[1:]), "=1+1")
         out.write_text(csv_text([(*header, "remark"), cells]), "utf-8")
-        changes, faults = planned(library.catalogue, MANIFEST, governance.read(out).rows)
+        changes, faults = planned(library.catalogue, MANIFEST, governance.read_sheet(out).rows)
     assert faults == []
     assert [change.values for change in changes] == [{"owner": "=Dr Lin"}]
     row = out.read_text("utf-8").splitlines()[1]
@@ -179,7 +179,7 @@ def test_a_mistyped_part_of_a_date_is_named_and_never_left_out(library: Library,
     rows = [(name, *(cell if it == field else "" for it in fields)) for name, field in zip(NAMES, fields, strict=True)]
     path = sheet(library.data.parent / "s.csv", ("file", *fields), *rows)
     with library:
-        changes, faults = planned(library.catalogue, MANIFEST, governance.read(path).rows)
+        changes, faults = planned(library.catalogue, MANIFEST, governance.read_sheet(path).rows)
     assert changes == []
     assert [(fault.row, words(fault.reason)) for fault in faults] == [
         (row, f"{field.replace('_', ' ')} is not a date: write it as 2026-12-31") for row, field in enumerate(fields, 2)
@@ -196,4 +196,4 @@ def test_a_mistyped_part_of_a_date_is_named_and_never_left_out(library: Library,
 )  # fmt: skip
 def test_dates_as_precise_as_they_were_given(tmp_path: Path, cell: str, date: str) -> None:
     path = sheet(tmp_path / "s.csv", ("file", "review by"), ("a.txt", cell))
-    assert governance.read(path).rows == (Row(2, "a.txt", {"review_by": date}),)
+    assert governance.read_sheet(path).rows == (Row(2, "a.txt", {"review_by": date}),)

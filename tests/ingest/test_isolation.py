@@ -33,7 +33,7 @@ from localmed.ingest.parsed import Block, Line, SourceRecord
 names = json.loads(sys.argv.pop(1))
 def spy(request, replies):
     seen = [name for name in names if opened(name)] + [key for key in os.environ if "KEY" in key]
-    replies.write(child.packed(SourceRecord("", "", (Block("paragraph", (Line(" ".join(seen)),)),))))
+    replies.write(child.pack(SourceRecord("", "", (Block("paragraph", (Line(" ".join(seen)),)),))))
     replies.write(child._encoded(["done"]))
     replies.flush()
 def opened(name):

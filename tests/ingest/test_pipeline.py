@@ -26,7 +26,7 @@ from localmed.ingest import sources
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.parsed import FieldMapping
 from localmed.ingest.pipeline import Importer
-from localmed.ingest.reading import UNFINISHED, Reading, refusal, unmarked
+from localmed.ingest.reading import UNFINISHED, Reading, refusal, strip_mark
 from localmed.library import originals
 from localmed.library.catalogue import ImportedFile
 from localmed.library.in_force import in_force
@@ -174,6 +174,9 @@ def test_a_copy_is_told_and_a_title_from_the_manifest_does_not_make_other_conten
     import_into(settings, corpus, manifest=described(documents={"a.txt": {"title": "Oxygen"}}))
     after = documents(settings)["a.txt"]
     assert (before.content, "a", "Oxygen") == (after.content, before.title, after.title)
+    again = described(mapping=FieldMapping(options={"again": 1}))
+    import_into(settings, write(corpus, {"0.txt": UNTITLED}), manifest=again)
+    assert set(documents(settings)) == {"a.txt"}, "a known file keeps its document when everything is read again"
     verify(settings.data)
 
 
@@ -192,14 +195,7 @@ def test_a_moved_file_or_record_is_stored_under_its_new_path_only(settings: Sett
     assert answers(settings, "antibiotics") == {"Sepsis"}
 
 
-def test_a_known_file_keeps_its_document_when_everything_is_read_again(settings: Settings, corpus: Path) -> None:
-    import_into(settings, write(corpus, {"z.txt": SEPSIS}))
-    again = described(mapping=FieldMapping(options={"again": 1}))
-    import_into(settings, write(corpus, {"a.txt": SEPSIS}), manifest=again)
-    assert set(documents(settings)) == {"z.txt"}
-
-
-def test_two_collections_may_hold_the_same_file(settings: Settings, corpus: Path) -> None:
+def test_two_collections_may_contain_the_same_file(settings: Settings, corpus: Path) -> None:
     write(corpus, {"a.txt": SEPSIS})
     for name in ("ward", "clinic"):
         import_into(settings, corpus, manifest=described(name))
@@ -389,7 +385,7 @@ def test_a_folder_that_cannot_be_listed_is_not_an_empty_one() -> None:
         os.seteuid(65534)
         try:
             with pytest.raises(UsageError, match=r"cannot be read \(permission denied\)"):
-                sources.find([Path(name)])
+                sources.find_sources([Path(name)])
         finally:
             os.seteuid(0)
 
@@ -402,11 +398,11 @@ def test_hidden_and_odd_names_are_found_or_passed_over(corpus: Path) -> None:
     os.mkfifo(corpus / "pipe.txt")
     (corpus / "loop").symlink_to(corpus)
     (corpus / "dangling.txt").symlink_to(corpus / "nothing")
-    sources_found, skipped = sources.find([corpus])
+    sources_found, skipped = sources.find_sources([corpus])
     assert {source.name for source in sources_found} == {"A.TXT", "指南 1.md"}
     assert [Path(line.path).name for line in skipped] == ["b.doc", "dangling.txt", "pipe.txt"]
     with pytest.raises(InputError):
-        sources.find([corpus / "dangling.txt"])
+        sources.find_sources([corpus / "dangling.txt"])
 
 
 def test_ctrl_c_leaves_the_old_generation_and_the_next_import_goes_on(settings: Settings, corpus: Path) -> None:
@@ -466,18 +462,14 @@ def test_a_reading_that_lost_pages_does_not_replace_a_better_one(
     reading = Reading(
         lost=lost, notes=[message("pdf.on_pages", pages="page 2", note=failed), message("reader.no_abstract")]
     )
+    assert refusal(reading, None, [], "new") is None, "nothing was stored before"
+    assert (reading.mark, strip_mark(reading.mark + "recipe")) == (UNFINISHED * lost, "recipe")
     error = refusal(reading, ImportedFile("c", "/a.pdf", "old", mark + "recipe", ""), stored(passages), sha256)
     assert bool(error) is refused
     if error:
         assert "a.pdf: pages on which OCR failed: 1" in str(error)
         assert "crashed" in str(error)
         assert "no abstract" not in str(error)
-
-
-def test_what_was_never_stored_is_taken_as_it_is_and_marked() -> None:
-    reading = Reading(lost=1)
-    assert refusal(reading, None, [], "new") is None
-    assert (reading.mark, unmarked(reading.mark + "recipe")) == (UNFINISHED, "recipe")
 
 
 @needs_engine
@@ -517,7 +509,7 @@ def make_mixed(path: Path) -> None:
 
 
 ROOT = Path(__file__).parents[2]
-# An import that stops while it encodes, until it is steps to go on.
+# An import that stops while it encodes, until it is told to go on.
 WAITING = """
 import sys
 from pathlib import Path

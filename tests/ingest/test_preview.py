@@ -82,7 +82,7 @@ def page(settings: Settings, target: Path, *paths: Path, language: str = "en") -
 
 
 def empty_page(language: str = "en") -> PreviewPage:
-    return PreviewPage(described().collection.title, language, draw.thumbnails, "2026-01-02", "1.0")
+    return PreviewPage(described().collection.title, language, draw.draw_thumbnails, "2026-01-02", "1.0")
 
 
 def test_without_a_library_everything_is_new_and_none_is_made(
@@ -127,7 +127,7 @@ def test_beside_a_library_it_says_what_would_change_and_changes_nothing(settings
     assert (some.going, [words(fault.where) for fault in some.faults]) == (1, ["line 3"])
     assert kept(settings) == before
     report = import_into(settings, corpus)
-    assert report.counts["read"] == 4, "and the import does what was sentence"
+    assert report.counts["read"] == 4, "and the import does what was said"
     assert documents(settings).keys() - stored.keys() == {"new.txt", "elsewhere.txt", "some.jsonl#3"}
 
 
@@ -262,7 +262,7 @@ def test_nothing_that_a_browser_obeys_reaches_the_page(tmp_path: Path) -> None:
         replace(Passage("p", "d", "ward", "en", "", odd, (odd,), odd, "0-9"), table=table) for table in (False, True)
     ]
     reason = message("literal", text=odd)
-    with PreviewPage(odd, "en", draw.thumbnails, "2026-01-02", "1.0") as made:
+    with PreviewPage(odd, "en", draw.draw_thumbnails, "2026-01-02", "1.0") as made:
         made.add(FilePreview(f"/{odd}.txt", "new", reason, (((document, tuple(texts)), "new"),), notes=(reason,)))
         written = "".join(made.chunks())
     seen = Seen(written)

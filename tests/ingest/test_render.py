@@ -127,7 +127,7 @@ def test_what_a_library_says_of_a_failure_stays_in_the_child(monkeypatch: pytest
     crashing.chmod(0o700)
     monkeypatch.setattr(draw, "CHILDREN", draw.Children((str(crashing),)))
     with pytest.raises(InputError, match="could not be drawn: signal SIGSEGV") as caught:
-        draw.text("t", "text", 0, 1, tmp_path / "a.png")
+        draw.draw_text("t", "text", 0, 1, tmp_path / "a.png")
     assert "Zyx" not in str(caught.value)
 
 
@@ -152,10 +152,10 @@ def test_one_child_draws_page_after_page_and_survives_one_that_breaks(
     script = f'echo $$ >> {starts}; exec {sys.executable} {tmp_path / "breaking.py"} "$0"'
     waiting = draw.Children(("/bin/sh", "-c", script))
     monkeypatch.setattr(draw, "CHILDREN", waiting)
-    draw.text("t", "a text", 0, 1, tmp_path / "a.png")
+    draw.draw_text("t", "a text", 0, 1, tmp_path / "a.png")
     with pytest.raises(InputError, match="could not be drawn: signal SIGABRT"):
-        draw.text("t", "break", 0, 1, tmp_path / "b.png")
-    draw.text("t", "a text", 0, 1, tmp_path / "c.png")
+        draw.draw_text("t", "break", 0, 1, tmp_path / "b.png")
+    draw.draw_text("t", "a text", 0, 1, tmp_path / "c.png")
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "c.png").read_bytes()
     (child,) = map(int, starts.read_text().split())
     waiting.close()
@@ -166,7 +166,7 @@ DRAWING = """
 import sys
 from pathlib import Path
 from localmed.ingest import draw
-draw.page(Path(sys.argv[1]), 1, [], Path(sys.argv[1] + ".png"))
+draw.draw_page(Path(sys.argv[1]), 1, [], Path(sys.argv[1] + ".png"))
 """
 
 
@@ -212,14 +212,14 @@ DOCUMENT = [
 
 def test_a_passage_stands_among_its_neighbours() -> None:
     for one in DOCUMENT:
-        text, start = draw.around(one, DOCUMENT)
+        text, start = draw.with_neighbours(one, DOCUMENT)
         assert text == "A\nFirst.\n\nSecond.\n\nA › B\n第三段。\n\nA\nLast."
         assert text[start:].startswith(one.text)
-    assert draw.around(passage(9, "Kept.", "A"), DOCUMENT) == ("Kept.", 0), "its document has it no more"
+    assert draw.with_neighbours(passage(9, "Kept.", "A"), DOCUMENT) == ("Kept.", 0), "its document has it no more"
 
 
 def test_the_nearest_are_taken_whole_until_the_page_is_full() -> None:
     long = [passage(number, str(number) * (draw.AROUND // 2 - 10)) for number in range(9)]
-    assert [part[0] for part in draw.around(long[4], long)[0].split("\n\n")] == ["2", "3", "4", "5", "6"]
+    assert [part[0] for part in draw.with_neighbours(long[4], long)[0].split("\n\n")] == ["2", "3", "4", "5", "6"]
     wide = [passage(0, "x" * (draw.AROUND + 1)), passage(1, "here"), passage(2, "y" * (draw.AROUND + 1))]
-    assert draw.around(wide[1], wide)[0] == "here"
+    assert draw.with_neighbours(wide[1], wide)[0] == "here"

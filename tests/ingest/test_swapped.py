@@ -57,11 +57,11 @@ def test_a_file_swapped_after_listing_is_refused(
         write(corpus, {"sub/a.txt": "Sepsis\n\nGive antibiotics at once.\n"})
 
     def swapped(paths: list[Path], **more: object) -> tuple[list[Source], list[Line]]:
-        listed = sources.find(paths)
+        listed = sources.find_sources(paths)
         swap(corpus / "sub" / "a.txt")
         return listed
 
-    monkeypatch.setattr(pipeline, "find", swapped)
+    monkeypatch.setattr(pipeline, "find_sources", swapped)
     report = import_into(settings, corpus)
     assert report.counts["quarantined"] >= 1
     held = {path.read_bytes() for path in (settings.data / "files").glob("*")}
@@ -83,7 +83,7 @@ def test_a_link_that_was_listed_is_followed_within_its_folder_only(corpus: Path)
     write(corpus, {"sub/a.txt": "text"})
     link = corpus / "sub" / "link.txt"
     link.symlink_to(corpus / "sub" / "a.txt")
-    (listed,) = [source for source in sources.find([corpus])[0] if source.link]
+    (listed,) = [source for source in sources.find_sources([corpus])[0] if source.link]
     with listed.opened(link) as stream:
         assert stream.read() == b"text"
     as_link_out(link)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +31,6 @@ def filled(settings: Settings, corpus: Path) -> Settings:
     write(corpus, {f"{number}.txt": f"Aspirin {number}\n\nAspirin thins the blood.\n" for number in range(3)})
     import_into(settings, corpus)
     return settings
-
-
-def at_first(cancel: Cancel) -> Callable[..., None]:
-    """What cancels when it is called."""
-    return lambda *_: cancel.cancel()
 
 
 def writing(*labels: str) -> ScriptedChat:
@@ -151,10 +146,9 @@ def test_an_import_ends_between_two_files_and_changes_nothing(filled: Settings, 
     with opened(filled, HashedWords()) as session:
         with session.workspace() as workspace:
             before = workspace.library.path
+        cancelling = Hooks(progress=lambda *_: cancel.cancel(), cancel=cancel)
         with pytest.raises(Cancelled):
-            importing.import_paths(
-                session, [corpus], described(), hooks=Hooks(progress=at_first(cancel), cancel=cancel)
-            )
+            importing.import_paths(session, [corpus], described(), hooks=cancelling)
         with session.workspace() as workspace:
             assert workspace.library.path == before
         assert not (filled.data / "generations" / "building").exists()

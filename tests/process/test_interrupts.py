@@ -24,7 +24,7 @@ import sys
 from localmed.process import interrupts
 
 try:
-    with interrupts.listening():
+    with interrupts.note_interrupts():
         exec("signal.raise_signal(signal.SIGINT)")
 except KeyboardInterrupt:
     sys.exit(130)
@@ -47,7 +47,7 @@ def torch_is_loading():
 
 threading.Thread(target=torch_is_loading, daemon=True).start()
 try:
-    with interrupts.listening():
+    with interrupts.note_interrupts():
         network.load_torch()
 except KeyboardInterrupt:
     assert sys.modules["torch"].ones(2).sum() == 2
@@ -65,7 +65,7 @@ def from_a_terminal() -> Iterator[None]:
 
 @pytest.fixture
 def listening() -> Iterator[None]:
-    with interrupts.listening():
+    with interrupts.note_interrupts():
         yield
 
 
@@ -86,7 +86,7 @@ def test_what_is_swallowed_is_raised_at_the_next_look() -> None:
 @pytest.mark.usefixtures("listening")
 def test_what_would_not_survive_it_ends_first() -> None:
     steps = []
-    with suppress(KeyboardInterrupt), interrupts.held():
+    with suppress(KeyboardInterrupt), interrupts.delayed():
         signal.raise_signal(signal.SIGINT)
         steps.append("held")
     assert steps == ["held"]
@@ -119,7 +119,7 @@ def test_who_deals_with_it_is_left_alone() -> None:
 
 
 def test_the_next_command_of_the_process_knows_nothing_of_it() -> None:
-    with interrupts.listening():
+    with interrupts.note_interrupts():
         ctrl_c()
     hooks.check()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -127,7 +127,7 @@ def test_the_next_command_of_the_process_knows_nothing_of_it() -> None:
 
 def test_what_a_script_put_into_the_background_goes_on_ignoring_it() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with interrupts.listening():
+    with interrupts.note_interrupts():
         signal.raise_signal(signal.SIGINT)
         hooks.check()
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN

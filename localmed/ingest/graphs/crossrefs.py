@@ -1,16 +1,13 @@
 """Tables with a header and a term a row: id, name, and its parent, its cross references or both.
 
-The Disease Ontology publishes its whole hierarchy and its mappings so (``HumanDO.tsv``, ``MESHinDO.tsv``,
-``ICD10inDO.tsv``). Columns are found by name; a manifest's ``[fields]`` may call ``id``, ``name``, ``parent`` and
-``xrefs`` otherwise. A term with several parents has a row for each. A parent is given by id or by name; a name that is
-no row of the table stays a name.
+The Disease Ontology publishes its hierarchy and mappings so (``HumanDO.tsv``, ``MESHinDO.tsv``). A manifest's
+``[fields]`` may rename the columns. A term with several parents has a row for each; a parent is an id or a name.
 
-Tables of drugs that interact (``read_interactions``) have no header: name, id, name, id, separated by ``$``. The two
-lists of the U.S. Office of the National Coordinator (ONC), mapped to DrugBank ids, come so: the high-priority pairs and
-those that need not interrupt anybody. A pair has no order. How severe a list's pairs are stands in the manifest
-(``severity``), because the file does not say; another separator likewise (``delimiter``).
+Tables of interacting drugs (``read_interactions``) have no header: name, id, name, id, separated by ``$``, as in the
+two lists of the U.S. Office of the National Coordinator (ONC) mapped to DrugBank ids. A pair has no order. The
+manifest states a list's ``severity``, and another ``delimiter``.
 
-Not covered: cells that run over several lines.
+Not covered: cells of several lines.
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ from pathlib import Path
 
 from localmed.domain import message
 from localmed.domain.errors import InputError
-from localmed.ingest.graphs.lines import NAME_CHARACTERS, Numbered, canonical, is_id, lines
+from localmed.ingest.graphs.lines import NAME_CHARACTERS, Numbered, canonical, is_id, read_lines
 from localmed.ingest.parsed import Fault, FieldMapping
 from localmed.ingest.readers.values import one_line
 from localmed.library.terms import Term
@@ -33,7 +30,7 @@ Row = tuple[Numbered, dict[str, str]]
 
 
 def read(path: Path, mapping: FieldMapping) -> Iterator[Term | Fault]:
-    """The terms of a table; its rows are held in memory, for a parent may be named before its own row."""
+    """The terms of a table, whose rows are read first: a parent may precede its own row."""
     rows: list[Row] = []
     for item in _rows(path, mapping):
         if isinstance(item, Fault):
@@ -53,7 +50,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Term | Fault]:
 def _rows(path: Path, mapping: FieldMapping) -> Iterator[Row | Fault]:
     places: dict[str, int] = {}
     delimiter = "\t"
-    for line in lines(path):
+    for line in read_lines(path):
         if isinstance(line, Fault):
             yield line
         elif not line.text.strip():
@@ -66,7 +63,7 @@ def _rows(path: Path, mapping: FieldMapping) -> Iterator[Row | Fault]:
 
 
 def _places(path: Path, header: list[str] | Fault, mapping: FieldMapping) -> dict[str, int]:
-    """Where each of our columns stands; raise ``InputError`` for a header without id or name."""
+    """The position of each of our columns; raise ``InputError`` for a header without id or name."""
     names = [] if isinstance(header, Fault) else [name.strip() for name in header]
     called = COLUMNS | {ours: theirs for ours, theirs in mapping.fields.items() if isinstance(theirs, str)}
     places = {ours: names.index(called[ours]) for ours in COLUMNS if called[ours] in names}
@@ -103,7 +100,7 @@ def read_interactions(path: Path, mapping: FieldMapping) -> Iterator[Term | Faul
     """Both drugs of every row, and their interaction with the first."""
     delimiter = str(mapping.options.get("delimiter") or "$")
     severity = str(mapping.options.get("severity", ""))
-    for line in lines(path):
+    for line in read_lines(path):
         if isinstance(line, Fault):
             yield line
         elif line.text.strip():

@@ -1,11 +1,10 @@
-"""The lines of a table or an OBO file, each bounded and checked by itself: a bad line is a fault, not the file's end.
+"""The lines of a table or an OBO file, each bounded and checked: a bad line is a fault and the file goes on.
 
-Rules: UTF-8, with or without a byte-order mark; UTF-16 is refused whole, because it has no lines of bytes; invisible
-characters are removed as they are from documents, a line with a NUL is refused.
+Rules: UTF-8, with or without a byte-order mark; UTF-16 is refused, because it has no lines of bytes. Invisible
+characters are removed as from documents; a line with a NUL is refused.
 
-Ids have one spelling (``canonical``), so that sources which name the same thing meet: ``UMLS_CUI:C0011849`` and UMLS's
-own ``C0011849`` are one id, and so are a DrugBank code with and without its prefix. A vocabulary's edition
-(``SNOMEDCT_US_2025_09_01``) is not part of what its codes mean.
+Ids have one spelling (``canonical``), so that sources meet: ``UMLS_CUI:C0011849`` is ``C0011849``, and a DrugBank code
+is the same with and without its prefix. A vocabulary's edition (``SNOMEDCT_US_2025_09_01``) is dropped.
 """
 
 from __future__ import annotations
@@ -33,18 +32,18 @@ _SPELLINGS = {"MSH": "MESH", "MeSH": "MESH", "ICD10": "ICD10", "ICD-10": "ICD10"
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """One line of text without its end, its number from 1, and how many bytes of the file end with it."""
+    """One line without its end, its number from 1, and the file's bytes up to its end."""
 
     number: int
     end: int
     text: str
 
     def fault(self, why: Message) -> Fault:
-        """This line, refused."""
+        """A fault for this line."""
         return Fault(message("reader.line", number=self.number), why)
 
 
-def lines(path: Path) -> Iterator[Numbered | Fault]:
+def read_lines(path: Path) -> Iterator[Numbered | Fault]:
     """The lines of ``path``, blank ones too; raise ``InputError`` if it cannot be read or is UTF-16."""
     try:
         with path.open("rb") as stream:
@@ -57,12 +56,12 @@ def lines(path: Path) -> Iterator[Numbered | Fault]:
 
 
 def is_id(text: str) -> bool:
-    """Whether ``text`` can be a concept's id: no blanks, no more than 200 characters."""
+    """Whether ``text`` can be a concept's id: no blanks, at most 200 characters."""
     return bool(_ID.fullmatch(text))
 
 
 def canonical(code: str) -> str:
-    """``code`` as the graph spells it; one without a prefix stays as it is."""
+    """``code`` in the graph's spelling; one without a prefix is unchanged."""
     if bare := _BARE.fullmatch(code):
         return bare[1] or bare[2]
     prefix, colon, rest = code.partition(":")

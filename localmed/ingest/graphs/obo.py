@@ -1,8 +1,8 @@
-"""OBO 1.2 and 1.4, as the Disease Ontology and the Symptom Ontology are published.
+"""OBO 1.2 and 1.4, the format of the Disease Ontology and the Symptom Ontology.
 
-Read are the ``[Term]`` stanzas: names, definitions, synonyms with their scope (an acronym by its synonym type),
-``is_a`` and ``relationship``, cross references. An obsolete term is no concept: where it says what replaced it, its
-names lead there, as an ``alt_id`` leads to its term. A bad line is a fault and the rest of its stanza is read.
+``[Term]`` stanzas are read: names, definitions, synonyms with their scope (an acronym by its synonym type), ``is_a``
+and ``relationship``, cross references. An obsolete term is no concept; its names lead to its replacement, if stated,
+and an ``alt_id`` to its term. A bad line is a fault and the rest of its stanza is read.
 
 Not covered: ``intersection_of`` and other logical definitions, ``[Typedef]`` and ``[Instance]`` stanzas, imports.
 """
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from localmed.domain import message
-from localmed.ingest.graphs.lines import Numbered, canonical, is_id, lines
+from localmed.ingest.graphs.lines import Numbered, canonical, is_id, read_lines
 from localmed.ingest.parsed import Fault, FieldMapping, Unusable
 from localmed.ingest.readers.values import one_line
 from localmed.library.terms import Term
@@ -33,8 +33,6 @@ _ACRONYM = re.compile(r"OMO:0003012|abbreviation|acronym", re.IGNORECASE)  # syn
 
 @dataclass(slots=True)
 class _Stanza:
-    """What has been read of one ``[Term]``."""
-
     line: Numbered
     id: str = ""
     name: str = ""
@@ -51,30 +49,25 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Term | Fault]:
     """The terms of an OBO file."""
     del mapping
     edition, stanza, header = "", None, True
-    for line in lines(path):
+    for line in read_lines(path):
         if isinstance(line, Fault):
             yield line
         elif head := _HEAD.fullmatch(line.text):
             yield from _terms(stanza, edition, line.end)
             stanza, header = _Stanza(line) if head[1] == "Term" else None, False
         elif header:
-            edition = edition or _edition(line.text)
+            date = _DATE.search(line.text) if line.text.startswith("data-version:") else None
+            edition = edition or (date[0] if date else "")
         elif stanza and line.text.strip():
             try:
-                _take(stanza, line.text)
+                _read_tag(stanza, line.text)
             except Unusable as error:
                 yield line.fault(error.reason)
     yield from _terms(stanza, edition, path.stat().st_size)
 
 
-def _edition(line: str) -> str:
-    """The date in the header's ``data-version``, "" for other lines."""
-    match = _DATE.search(line) if line.startswith("data-version:") else None
-    return match[0] if match else ""
-
-
-def _take(stanza: _Stanza, text: str) -> None:
-    """One line of a stanza; raise ``Unusable`` with a reason that holds none of its text."""
+def _read_tag(stanza: _Stanza, text: str) -> None:
+    """Read one line of a stanza; raise ``Unusable`` with a reason that quotes none of it."""
     tag, colon, value = text.partition(":")
     value = value.strip()
     if not colon or " " in tag:
@@ -134,7 +127,6 @@ def _synonym(value: str) -> tuple[str, str, str]:
 
 
 def _quoted(value: str) -> tuple[str, str]:
-    """The text in quotes and what follows it."""
     match = _QUOTED.match(value)
     if not match:
         raise Unusable(message("graph.quotes"))

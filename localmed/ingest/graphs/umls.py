@@ -1,8 +1,8 @@
-"""The tables of the UMLS Metathesaurus that make a graph: MRCONSO (names), MRDEF (definitions), MRREL (relations).
+"""The UMLS Metathesaurus tables that make a graph: MRCONSO (names), MRDEF (definitions), MRREL (relations).
 
-A row's number of fields tells the table. Taken are the rows that are not suppressed, names in the languages asked for
-(English and Chinese by default), and each relation once: MRREL holds every one from both ends. Codes of vocabularies
-that other sources refer to become cross references. Rows of one concept stand together and are read together.
+The number of fields identifies the table. Suppressed rows and other languages than requested (default: English and
+Chinese) are skipped; each relation is taken once, although MRREL lists it from both ends. Codes of vocabularies that
+other sources use become cross references. Rows of one concept are adjacent and are read together.
 
 Field names are those of the UMLS Reference Manual, chapter 3. Not covered: semantic types, attributes, hierarchies.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from localmed.domain import message
 from localmed.domain.errors import InputError
-from localmed.ingest.graphs.lines import NAME_CHARACTERS, canonical, lines
+from localmed.ingest.graphs.lines import NAME_CHARACTERS, canonical, read_lines
 from localmed.ingest.parsed import Fault, FieldMapping, Unusable
 from localmed.ingest.readers.values import one_line
 from localmed.library.terms import Term
@@ -46,7 +46,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Term | Fault]:
     languages = tuple(mapping.options.get("languages") or LANGUAGES)
     waiting: list[Term] = []
     known = False
-    for line in lines(path):
+    for line in read_lines(path):
         if isinstance(line, Fault):
             yield line
             continue
@@ -61,17 +61,17 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[Term | Fault]:
         if term is None:
             continue
         if waiting and (waiting[0].id != term.id or len(waiting) >= GROUP):
-            yield _together(waiting)
+            yield _merge(waiting)
             waiting = []
         waiting.append(replace(term, end=line.end))
     if waiting:
-        yield _together(waiting)
+        yield _merge(waiting)
     if not known:
         raise InputError("graph.umls", name=path.name)
 
 
 def _term(row: Sequence[str], languages: Sequence[str]) -> Term | None:
-    """What one row says, None where it is left out; raise ``Unusable`` if it belongs to none of the tables."""
+    """The term of one row, None if it is skipped; raise ``Unusable`` if it belongs to none of the tables."""
     taking = {CONSO: _name, DEF: _definition, REL: _relation}.get(len(row))
     if taking is None or row[-1]:
         raise Unusable(message("graph.umls_fields", count=len(row) - 1))
@@ -102,7 +102,7 @@ def _definition(row: Sequence[str], languages: Sequence[str]) -> Term | None:
 
 
 def _relation(row: Sequence[str], languages: Sequence[str]) -> Term | None:
-    """``RELA`` reads from the second concept to the first; so do the general relations, but for those turned round."""
+    """``RELA`` reads from the second concept to the first, and so do the general relations that are not reversed."""
     del languages
     first, second, rel, rela, source, direction, suppress = row[0], row[4], row[3], row[7], row[10], row[13], row[14]
     if not _CUI.fullmatch(second):
@@ -121,8 +121,8 @@ def _relation(row: Sequence[str], languages: Sequence[str]) -> Term | None:
     return Term(first, relations=((subject, predicate, target, source),))
 
 
-def _together(terms: Sequence[Term]) -> Term:
-    """The rows of one concept as one term: its preferred English name, else its first; its longest definition."""
+def _merge(terms: Sequence[Term]) -> Term:
+    """Merge the rows of one concept: its preferred English name, else its first; its longest definition."""
     names = [name[0] for term in terms for name in sorted(term.names, key=lambda name: name[1] != "en")]
     return Term(
         terms[0].id,

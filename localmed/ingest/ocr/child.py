@@ -1,26 +1,24 @@
-"""The OCR engine in a child process of its own: it may crash, hang or run out of memory without harm to anyone else.
+"""The OCR engine in a child process, which may crash, hang or run out of memory without harm to other processes.
 
-RapidOCR runs the PP-OCRv6 models that lie in its own wheel (Chinese and English, detection and recognition) on ONNX
-Runtime. Started by ``pages.py`` as ``python -m localmed.ingest.ocr.child PARENT_PID``; one JSON message a line::
+RapidOCR runs the PP-OCRv6 models of its own wheel (Chinese and English, detection and recognition) on ONNX Runtime.
+Started by ``pages.py`` as ``python -m localmed.ingest.ocr.child PARENT_PID``; one JSON message a line::
 
     {"path", "page", "bounds"}  ->  {"width", "height", "turn", "lines": [[text, confidence, [[x, y] * 4]], ...],
                                      "rules": [[x0, y0, x1, y1], ...]}
                                     or {"failure": why}
     {"path", "page", "bounds", "lines": [[x0, y0, x1, y1, quarters], ...]}  ->  {"texts": [[text, confidence], ...]}
 
-Lines come in no particular order. Their corners (top left first, clockwise as read) and the ends of the rules that are
-printed (from left to right or from top to bottom) are points of the page as it is read: as displayed and then turned
-counterclockwise by ``turn`` quarters; ``width`` and ``height`` are those of the page as displayed. Of ``lines``, each
-at its place on the page as displayed and turned clockwise by so many quarters to be read, only the text is wanted.
+Lines come in no particular order. Corners (top left first, clockwise as read) and printed rules (left to right or top
+to bottom) are points of the page as displayed and then turned counterclockwise by ``turn`` quarters; ``width`` and
+``height`` are those of the page as displayed. Requested ``lines`` are places on the page as displayed, to be turned
+clockwise by ``quarters``; only their text is returned.
 
-Rules: the process leaves the network before a library loads (ONNX Runtime from 1.29 on holds a telemetry client); the
-models are named by path and checked against their hashes, so the engine never looks for one elsewhere (it would
-download what it misses); a page that reads badly is tried in its other directions until one reads well, else the best
-is kept; every line is sent with its confidence, however low; a line that runs over the border of two cells or over the
-white between two columns is read again as two; memory, threads and processor time are bounded; a failure holds no text
-of the page.
+Rules: the process leaves the network before a library loads (ONNX Runtime from 1.29 on has a telemetry client). Models
+are named by path and checked by hash, so the engine downloads none. A page that reads badly is tried in its other
+directions. Lines of every confidence are sent. A line across a cell border or a column gutter is read again as two.
+Memory, threads and processor time are bounded; a failure quotes no text of the page.
 
-Not covered: handwriting, formulas, dotted rules, and other scripts.
+Not covered: handwriting, formulas, dotted rules, other scripts.
 """
 
 from __future__ import annotations
@@ -31,14 +29,15 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Iterator, Sequence
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from localmed.config import ReadBounds
 from localmed.domain import message
-from localmed.ingest.ocr.gutters import Frame, over_gutters
 from localmed.messages import as_json
 from localmed.process import confined
 from localmed.process.environment import before_models
@@ -54,26 +53,35 @@ GAP = 15  # pixels, 2 mm, by which a printed rule may be broken
 MOST_THICK = 15  # pixels, with what is added to join broken runs: bars and borders of pictures are thicker
 MOST_RULES = 2000  # of one direction
 CLEAR = 3  # pixels beside the middle of a rule: its own ink
-MARGIN = 6  # pixels left and right of a line that is read by itself
+MARGIN = 6  # pixels left and right of a line read by itself
 LETTERS = 3  # of such a line; shorter ones are labels, or one Chinese character above the other
 PACKAGES = ("rapidocr", "onnxruntime", "cv2")
 NAME = "RapidOCR, PP-OCRv6 small"
-MODELS = {  # the engine's part -> its file in the wheel of rapidocr 3.10.0, and the sha256 of that
+MODELS = {  # part of the engine -> (file in the wheel of rapidocr 3.10.0, its sha256)
     "Det": ("PP-OCRv6_det_small.onnx", "090f04abcd9d9a7498bc4ebf677e4cb9bdce1fe4197ddb7e529f1ef44e1ff94f"),
     "Rec": ("PP-OCRv6_rec_small.onnx", "6f327246b50388f3c176ae304bd95767ea6dc0c9ae92153ef8cbe210b3c14884"),
 }
 
+# Gutters between columns; lengths in heights of a line
+GUTTER_LINES = 5  # least number of lines that begin at its right
+SAME_EDGE = 0.6  # by which the beginnings of those lines differ
+GUTTER_REACH = 3.0  # by which a line extends beyond a gutter that it crosses, on both sides
+GUTTER_WIDTH = 0.4  # least width
+MOST_OVER = 0.6  # of the lines at its right: if more cross it, it is no gutter
+INK = 60  # levels of grey darker than paper
+
+Frame = tuple[float, float, float, float]  # x0, y0, x1, y1 in pixels
 Line = tuple[str, float, list[list[float]]]
 
 
 class Engine:
-    """The engine, loaded. Pictures are (H, W, 3) of bytes, BGR; places are pixels."""
+    """The loaded engine. Pictures are (H, W, 3) of bytes, BGR; places are pixels."""
 
     def __init__(self, loaded: Any) -> None:
         self._loaded = loaded
 
     def lines(self, picture: Any) -> list[Line]:
-        """The lines that stand on ``picture``."""
+        """The lines on ``picture``."""
         output = self._loaded(picture, use_det=True)
         if output.txts is None or output.boxes is None:
             return []
@@ -81,18 +89,18 @@ class Engine:
         return [(text, float(score), corners) for text, score, corners in rows if text.strip()]
 
     def line(self, picture: Any) -> tuple[str, float]:
-        """What stands on ``picture``, which holds one line."""
+        """The text and confidence of ``picture``, which contains one line."""
         output = self._loaded(picture, use_det=False)
         return (output.txts[0], float(output.scores[0])) if output.txts else ("", 0.0)
 
 
 def installed() -> bool:
-    """Whether the extra ``ocr`` is; imports nothing."""
+    """Whether the extra ``ocr`` is installed; imports nothing."""
     return all(find_spec(name) is not None for name in PACKAGES)
 
 
 def identity() -> str:
-    """The engine and its version, "" where it is not installed."""
+    """The engine and its version, "" if it is not installed."""
     return f"{NAME}, {metadata.version('rapidocr')}" if installed() else ""
 
 
@@ -123,7 +131,7 @@ def main() -> None:
 
 
 def load(threads: int) -> Engine:
-    """The engine on ``threads`` threads; raise ``RuntimeError`` if a model is not the one that was tried."""
+    """The engine on ``threads`` threads; raise ``RuntimeError`` for a model that is not the tested one."""
     import cv2
     import rapidocr
 
@@ -148,7 +156,7 @@ def load(threads: int) -> Engine:
 
 
 def read(engine: Engine, path: Path, page: int) -> dict[str, Any]:
-    """What the engine reads on ``page`` (1-based) of the PDF at ``path``, as the module's docstring says."""
+    """Read ``page`` (1-based) of the PDF at ``path``."""
     import numpy as np
 
     from localmed.ingest.readers.pdf.opening import raster
@@ -157,14 +165,16 @@ def read(engine: Engine, path: Path, page: int) -> dict[str, Any]:
     turn, lines = 0, engine.lines(picture)
     if _reads_badly(lines):
         tried = [(0, lines)]
-        for quarters in (1, 3, 2) if _mostly_stands(lines) else (2, 1, 3):
+        for quarters in (1, 3, 2) if _is_mostly_upright(lines) else (2, 1, 3):
             tried.append((quarters, engine.lines(np.ascontiguousarray(np.rot90(picture, quarters)))))
             if not _reads_badly(tried[-1][1]):
                 break
         turn, lines = max(tried, key=lambda attempt: _worth(attempt[1]))
     shown = np.ascontiguousarray(np.rot90(picture, turn))
     drawn = rules(shown) if lines else []
-    lines = _apart(engine, shown, lines, [*_borders(drawn), *over_gutters(shown, [_frame(line) for line in lines])])
+    lines = _split_lines(
+        engine, shown, lines, [*_borders(drawn), *over_gutters(shown, [_frame(line) for line in lines])]
+    )
     placed = [
         (text, round(confidence, 4), [[round(x / scale, 2), round(y / scale, 2)] for x, y in corners])
         for text, confidence, corners in lines
@@ -179,7 +189,7 @@ def read(engine: Engine, path: Path, page: int) -> dict[str, Any]:
 
 
 def read_lines(engine: Engine, path: Path, page: int, places: list[list[float]]) -> dict[str, Any]:
-    """What the engine reads at ``places`` of ``page``, each of which holds one line."""
+    """Read ``page`` at ``places``, each of which contains one line."""
     import numpy as np
 
     from localmed.ingest.readers.pdf.opening import raster
@@ -195,13 +205,13 @@ def read_lines(engine: Engine, path: Path, page: int, places: list[list[float]])
     return {"texts": texts}
 
 
-def _apart(engine: Engine, picture: Any, lines: list[Line], upright: list[Frame]) -> list[Line]:
-    """``lines`` with those that run over an upright rule, from one cell into the next, read again as two."""
+def _split_lines(engine: Engine, picture: Any, lines: list[Line], upright: list[Frame]) -> list[Line]:
+    """Read ``lines`` that cross an ``upright`` rule or gutter again as two."""
     waiting, done = lines[::-1], []
     while waiting:
         line = waiting.pop()
         left, top, right, bottom = _frame(line)
-        at = next((rule for rule in upright if _cuts(rule, left, right, top, bottom)), None)
+        at = next((rule for rule in upright if _crosses(rule, left, right, top, bottom)), None)
         parts = []
         for start, end in ((left, at[0] - CLEAR), (at[2] + CLEAR, right)) if at else ():
             text, confidence = engine.line(
@@ -221,7 +231,7 @@ def _frame(line: Line) -> Frame:
 
 
 def _borders(drawn: list[Frame]) -> list[Frame]:
-    """The upright rules that meet two level ones: strokes of letters one above the other meet none."""
+    """The upright rules that meet two level ones; strokes of letters meet none."""
     level = [rule for rule in drawn if rule[2] - rule[0] > rule[3] - rule[1]]
     upright = [rule for rule in drawn if rule[2] - rule[0] <= rule[3] - rule[1]]
     return [rule for rule in upright if sum(_meet(rule, other) for other in level) > 1]
@@ -232,7 +242,7 @@ def _meet(upright: Frame, level: Frame) -> bool:
     return level[0] - GAP < x < level[2] + GAP and upright[1] - GAP < y < upright[3] + GAP
 
 
-def _cuts(rule: Frame, left: float, right: float, top: float, bottom: float) -> bool:
+def _crosses(rule: Frame, left: float, right: float, top: float, bottom: float) -> bool:
     """Whether the upright ``rule`` runs through a line of text, well inside it."""
     x, inset = (rule[0] + rule[2]) / 2, (bottom - top) / 2
     return left + inset < x < right - inset and rule[1] < (top + bottom) / 2 < rule[3]
@@ -277,25 +287,69 @@ def _lines_of(image: Any, axes: tuple[int, int]) -> list[Frame]:
     return drawn
 
 
+# --- gutters between columns ------------------------------------------------------------------------------------------
+
+
+def over_gutters(picture: Any, lines: Sequence[Frame]) -> Iterator[Frame]:
+    """The white of a gutter inside each of ``lines`` that crosses one; ``picture`` is (H, W, 3) of bytes.
+
+    A gutter is where several lines begin below each other and those to its left end. A heading over both columns has
+    ink there and stays whole.
+    """
+    tall = median([y1 - y0 for _, y0, _, y1 in lines] or [0.0])
+    for left, right, top, bottom in gutters(lines, tall):
+        for line in lines:
+            over = line[0] < left - GUTTER_REACH * tall and line[2] > right + GUTTER_REACH * tall
+            if over and top < (line[1] + line[3]) / 2 < bottom and _white(picture, left, right, line):
+                yield left, line[1], right, line[3]
+
+
+def gutters(lines: Sequence[Frame], tall: float) -> Iterator[Frame]:
+    """Left and right edge, top and bottom of each gutter."""
+    begun: list[float] = []
+    for edge in sorted(line[0] for line in lines):
+        starts = [line for line in lines if abs(line[0] - edge) < SAME_EDGE * tall]
+        if len(starts) < GUTTER_LINES or any(abs(edge - other) < tall for other in begun):
+            continue
+        begun.append(edge)
+        right = median(line[0] for line in starts)
+        top, bottom = min(line[1] for line in starts) - 2 * tall, max(line[3] for line in starts) + 2 * tall
+        beside = [
+            line for line in lines if line[1] > top and line[3] < bottom and line[0] < right - GUTTER_REACH * tall
+        ]
+        ends = [line[2] for line in beside if line[2] < right]
+        over = len(beside) - len(ends)
+        if len(ends) >= GUTTER_LINES and over <= MOST_OVER * len(starts) and right - max(ends) > GUTTER_WIDTH * tall:
+            yield max(ends), right, top, bottom
+
+
+def _white(picture: Any, left: float, right: float, line: Frame) -> bool:
+    margin = (right - left) / 5
+    part = picture[int(line[1]) : int(line[3]) + 1, int(left + margin) : int(right - margin) + 1]
+    return bool(part.size) and int(part.max()) - int(part.min()) < INK
+
+
+# --- direction --------------------------------------------------------------------------------------------------------
+
+
 def _reads_badly(lines: list[Line]) -> bool:
-    """Whether the page may lie on its side or stand on its head."""
     sure = sum(confidence * len(text) for text, confidence, _ in lines)
-    return bool(lines) and (_mostly_stands(lines) or sure < SURE * sum(len(text) for text, _, _ in lines))
+    return bool(lines) and (_is_mostly_upright(lines) or sure < SURE * sum(len(text) for text, _, _ in lines))
 
 
-def _mostly_stands(lines: list[Line]) -> bool:
+def _is_mostly_upright(lines: list[Line]) -> bool:
     letters = sum(len(text) for text, _, _ in lines)
-    return sum(len(text) for text, _, corners in lines if len(text) >= LETTERS and _stands(corners)) > letters / 2
+    return sum(len(text) for text, _, corners in lines if len(text) >= LETTERS and _is_upright(corners)) > letters / 2
 
 
-def _stands(corners: list[list[float]]) -> bool:
+def _is_upright(corners: list[list[float]]) -> bool:
     wide, tall = (max(corner[axis] for corner in corners) - min(corner[axis] for corner in corners) for axis in (0, 1))
     return tall > STANDING * wide
 
 
 def _worth(lines: list[Line]) -> float:
-    """Characters by their confidence, those of lines that stand not counted: they are read in no order."""
-    lying = [line for line in lines if len(line[0]) < LETTERS or not _stands(line[2])]
+    """Characters by their confidence, without upright lines, which are read in no order."""
+    lying = [line for line in lines if len(line[0]) < LETTERS or not _is_upright(line[2])]
     return sum(confidence**2 * len(text) for text, confidence, _ in lying)
 
 

@@ -1,14 +1,9 @@
-"""Asks the OCR child (``child.py``) for one page after another, each in its time; a page that fails costs that page.
+"""Has the OCR child (``child.py``) read one page after another within a time limit; a failed page costs only itself.
 
-What it read is kept, an answer a file, in the folder of the document where the caller names one: what was interrupted
-goes on with the next page, and a page is read once however often its file is imported.
-
-Rules: the child starts with the first page and is ended with ``close``; one that hangs, crashes or sends what is no
-page is ended, and the next page gets a fresh one; a page whose child hung or crashed may be asked for again, ``TRIES``
-times in all, because that may be for want of memory or time; after ``GIVE_UP`` pages in a row that failed the engine is
-taken to be broken and the rest of the file is not tried. What the child sends is checked before it is believed.
-
-Not covered: several pages at once; files are read side by side instead.
+Answers are kept in the document's folder if the caller names one, so a page is read once however often its file is
+imported. A page whose child hung or crashed, perhaps for want of memory or time, may be requested again, ``TRIES``
+times in all. After ``GIVE_UP`` failed pages in a row the rest of the file is not tried. Messages of the child are
+checked before use.
 """
 
 from __future__ import annotations
@@ -26,8 +21,7 @@ from typing import Any, TypeVar
 from localmed.config import ReadBounds
 from localmed.domain import Message, message
 from localmed.domain.errors import received
-from localmed.ingest.ocr.child import identity
-from localmed.ingest.ocr.gutters import Frame
+from localmed.ingest.ocr.child import Frame, identity
 from localmed.process import children, files
 
 COMMAND = children.command("localmed.ingest.ocr.child")
@@ -36,8 +30,8 @@ GIVE_UP = 3  # pages in a row; an engine that fails so often fails on every page
 MOST_LINES = 5_000  # of one page; a page of 6-point type in four columns has ~500
 MOST_BYTES = 8 * 2**20  # of one answer: 5,000 lines take ~1 MiB
 
-_NO_PAGE = (ValueError, TypeError, LookupError, OverflowError, RecursionError)  # what an answer that is none raises
-KEPT = 1  # goes up when the child answers the same request otherwise
+_NO_PAGE = (ValueError, TypeError, LookupError, OverflowError, RecursionError)  # raised by a malformed answer
+KEPT = 1  # increase when the child answers the same request differently
 
 Place = tuple[float, float, float, float, int]  # a line as displayed, in points, and its quarters to turn clockwise
 Readings = tuple[tuple[str, float], ...]  # of lines: text and confidence
@@ -46,7 +40,7 @@ Corners = tuple[tuple[float, float], ...]  # four, in points, the top left first
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A line as the engine read it; ``confidence`` is between 0 and 1."""
+    """A line as read; ``confidence`` is between 0 and 1."""
 
     text: str
     confidence: float
@@ -55,10 +49,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A page as the engine read it. Corners are points of the page turned counterclockwise by ``turn`` quarters.
-
-    ``width`` and ``height`` are those of the page as displayed, in points.
-    """
+    """A page as read; corners are points of the page turned counterclockwise by ``turn`` quarters, sizes as shown."""
 
     width: float
     height: float
@@ -69,7 +60,7 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a page was not read; ``again``: its child hung or crashed, and another may do better."""
+    """Why a page was not read; ``again``: its child hung or crashed, and another may succeed."""
 
     why: Message
     again: bool = False
@@ -98,15 +89,15 @@ class Ocr(AbstractContextManager["Ocr"]):
             child.kill()
 
     def read(self, path: Path, page: int) -> Scan | Failure:
-        """What stands on ``page`` (1-based) of the PDF at ``path``, or why that is not known."""
-        return self._tried_again({"path": str(path.absolute()), "page": page}, _scan)
+        """Read ``page`` (1-based) of the PDF at ``path``, or say why that failed."""
+        return self._request({"path": str(path.absolute()), "page": page}, _scan)
 
     def lines(self, path: Path, page: int, places: Sequence[Place]) -> Readings | Failure:
-        """What stands at ``places`` of ``page``, each one line, or why that is not known."""
-        return self._tried_again({"path": str(path.absolute()), "page": page, "lines": list(places)}, _readings)
+        """Read ``places`` of ``page``, each one line, or say why that failed."""
+        return self._request({"path": str(path.absolute()), "page": page, "lines": list(places)}, _readings)
 
-    def _tried_again(self, request: dict[str, Any], taken: Callable[[dict[str, Any]], Answer]) -> Answer | Failure:
-        """The answer to ``request``, kept or asked for; a failure counts among those of the file."""
+    def _request(self, request: dict[str, Any], taken: Callable[[dict[str, Any]], Answer]) -> Answer | Failure:
+        """The answer to ``request``, kept or fresh; a failure counts among those of the file."""
         if self._failed >= GIVE_UP:
             return Failure(message("ocr.given_up", count=GIVE_UP))
         answer = self._answered(request, taken)
@@ -145,7 +136,7 @@ class Ocr(AbstractContextManager["Ocr"]):
         return read
 
     def _answer(self, request: bytes) -> bytes:
-        """The child's line for ``request``; raise ``OSError`` where it ended and ``TimeoutError`` where it is late."""
+        """The child's line for ``request``; raise ``OSError`` if it ended and ``TimeoutError`` if it is late."""
         self._child = self._child or children.Child(self._command, MOST_BYTES)
         self._child.forget()
         self._child.send(request, self._bounds.ocr_page_seconds)
@@ -156,18 +147,16 @@ class Ocr(AbstractContextManager["Ocr"]):
 
 
 def _name(request: dict[str, Any]) -> str:
-    """The file that keeps the answer to ``request``: by page, what is key of it, and the engine."""
     key = json.dumps([KEPT, identity(), request.get("lines")]).encode()
     return f"{request['page']}-{hashlib.sha256(key).hexdigest()[:16]}.json"
 
 
 def _with_digest(line: bytes) -> bytes:
-    """As a page is kept: the digest of the engine's answer, then the answer."""
     return hashlib.sha256(line).hexdigest().encode() + b"\n" + line
 
 
 def _unaltered(content: bytes) -> bytes:
-    """The answer of a page that was kept; raise ``ValueError`` for one that is not as it was written."""
+    """The answer in a kept file; raise ``ValueError`` if it is damaged."""
     line = content.partition(b"\n")[2]
     if _with_digest(line) != content:
         raise ValueError
@@ -182,7 +171,7 @@ def _readings(answer: dict[str, Any]) -> Readings:
 
 
 def _scan(answer: dict[str, Any]) -> Scan:
-    """The page in the child's message; raise one of ``_NO_PAGE`` where it is none."""
+    """The page in the child's message; raise one of ``_NO_PAGE`` if it is none."""
     lines = tuple(_seen(*line) for line in answer["lines"])
     (width, height), turn = _finite(answer["width"], answer["height"]), int(answer["turn"])
     rules = tuple(_finite(x0, y0, x1, y1) for x0, y0, x1, y1 in answer.get("rules", ()))
@@ -200,7 +189,7 @@ def _seen(text: Any, confidence: Any, corners: Any) -> Seen:
 
 
 def _finite(*values: Any) -> Any:
-    """``values`` as numbers of a page; raise ``ValueError`` where one is infinite or none."""
+    """``values`` as numbers; raise ``ValueError`` for an infinite one or none."""
     numbers = tuple(map(float, values))
     if not all(map(math.isfinite, numbers)):
         raise ValueError

@@ -1,7 +1,7 @@
-"""Patient records as ``PatientRecord``: text, C-CDA and FHIR. Pure readers: bytes in, a value out, nothing stored.
+"""Reads patient records (text, C-CDA, FHIR) as ``PatientRecord``: bytes in, a value out, nothing stored.
 
-Names, numbers, addresses and dates of birth are not taken over. A file that speaks of two patients is refused, since
-advice for the wrong one is worse than none. No error repeats anything of a record.
+Names, numbers, addresses and dates of birth are removed. A file about two patients is refused, because advice for the
+wrong one is worse than none. Errors quote nothing of a record.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ RECORD_CHARACTERS = 200_000  # of a record in prose: 30 pages have about 90,000
 
 
 def read(data: bytes) -> PatientRecord:
-    """The record in ``data``, whose format its first character tells.
+    """The record in ``data``, whose format its first character shows.
 
-    Raise ``InputError`` for what is no record or of two patients, ``LimitExceeded`` for one that is too long.
+    Raise ``InputError`` if it is no record or of two patients, ``LimitExceeded`` if it is too long.
     """
     if len(data) > RECORD_BYTES:
         raise LimitExceeded("record.bytes", most=RECORD_BYTES >> 20)

@@ -1,11 +1,11 @@
-"""C-CDA documents (HL7 CDA R2): age and sex of the header; problems, medications, allergies, results and vital signs.
+"""C-CDA documents (HL7 CDA R2): age and sex of the header; problems, medications, allergies, results, vital signs.
 
-Coded entries are read; a section that has none is read as prose. An entry's name is its code's, else what its
-reference points at in the section's narrative. What has ended by the document's date is left out. XML is read safely:
-a document type declaration, entities and external references are refused.
+Coded entries are read; a section without any is read as prose. An entry's name is its code's, else the narrative that
+it references. Entries that ended by the document's date are left out. Document type declarations, entities and
+external references are refused.
 
-A library of its own would be better, but ``ccda-to-fhir`` 0.3 refused each of the six documents that it was tried on
-because of one observation, with the patient's text in the error.
+The library ``ccda-to-fhir`` 0.3 refused each of six documents because of one observation, and quoted the patient's
+text.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from defusedxml.ElementTree import fromstring
 
 from localmed.domain.errors import InputError
 from localmed.domain.patient import Measured, PatientRecord
-from localmed.ingest.records.parts import assembled, years
-from localmed.ingest.records.text import listed
+from localmed.ingest.records.parts import assemble_record, years
+from localmed.ingest.records.text import list_entries
 from localmed.text import measures
 
 NS = "{urn:hl7-org:v3}"
@@ -38,7 +38,7 @@ _PREGNANT = re.compile(r"\bpregnan(?:t|cy)\b(?! test)", re.IGNORECASE)
 
 
 def read_ccda(data: bytes) -> PatientRecord:
-    """The record in a C-CDA document; raise ``InputError`` for other XML, two patients, or XML that is not safe."""
+    """The record in a C-CDA document; raise ``InputError`` for other XML, two patients, or unsafe XML."""
     root = _parsed(data)
     if root.tag != f"{NS}ClinicalDocument":
         raise InputError("record.no_ccda")
@@ -57,7 +57,7 @@ def read_ccda(data: bytes) -> PatientRecord:
         names_by_list[name] += names
         none_of |= {name} if denied and not names else set()
     patient = targets[0]
-    return assembled(
+    return assemble_record(
         names_by_list,
         results,
         age=years(_date(patient.find(_path("birthTime"))), as_of),
@@ -89,7 +89,6 @@ def _sections(root: Element) -> Iterator[tuple[str, Element]]:
 
 
 def _problems(section: Element, as_of: str) -> tuple[list[str], bool]:
-    """The problems that have not ended, and whether the section says that there are none."""
     narrative = _narrative(section)
     names = []
     for entry in section.findall(_path("entry")):
@@ -103,7 +102,6 @@ def _problems(section: Element, as_of: str) -> tuple[list[str], bool]:
 
 
 def _medications(section: Element, as_of: str) -> tuple[list[str], bool]:
-    """The medicines that are still taken."""
     narrative = _narrative(section)
     names = []
     for medication in section.iter(f"{NS}substanceAdministration"):
@@ -116,7 +114,6 @@ def _medications(section: Element, as_of: str) -> tuple[list[str], bool]:
 
 
 def _allergies(section: Element, as_of: str) -> tuple[list[str], bool]:
-    """What the patient is allergic to."""
     narrative = _narrative(section)
     names, denied = [], False
     for observation in section.iter(f"{NS}observation"):
@@ -138,14 +135,14 @@ _LISTS: dict[str, Callable[[Element, str], tuple[list[str], bool]]] = {
 
 
 def _or_prose(name: str, names: list[str], section: Element) -> tuple[list[str], bool]:
-    """The names of the coded entries; where there are none, what the section's prose lists or denies."""
+    """The names of the coded entries; without entries, those that the section's prose lists, or its denial."""
     if names or section.find(_path("entry")) is not None:
         return list(filter(None, names)), False
     text = section.find(_path("text"))
     prose = " ".join("".join(text.itertext()).split()) if text is not None else ""
     if not prose or _NONE.search(prose):
         return [], bool(prose)
-    return listed(name, prose), False
+    return list_entries(name, prose), False
 
 
 def _results(section: Element) -> Iterator[Measured]:
@@ -167,12 +164,11 @@ def _results(section: Element) -> Iterator[Measured]:
 
 
 def _narrative(section: Element) -> dict[str, Element]:
-    """The pieces of the narrative that entries refer to."""
     return {name: element for element in section.iter() if (name := element.get("ID"))}
 
 
 def _name(code: Element, narrative: dict[str, Element]) -> str:
-    """The name of a code, else what its reference points at in the narrative."""
+    """The name of a code, else the narrative that it references."""
     if display := code.get("displayName"):
         return display
     for original in (code.find(_path("originalText")), code.find(_path("translation"))):
@@ -189,14 +185,13 @@ def _name(code: Element, narrative: dict[str, Element]) -> str:
 
 
 def _ended(element: Element, as_of: str) -> bool:
-    """Whether an entry had ended by the date of the document."""
     high = element.find(_path("effectiveTime/high"))
     end = _date(high) if high is not None else ""
     return bool(end) and (not as_of or end <= as_of)
 
 
 def _date(element: Element | None) -> str:
-    """The ISO date of a time: ``20190917223716`` -> ``2019-09-17``; its start where it is a stretch."""
+    """The ISO date of a time: ``20190917223716`` -> ``2019-09-17``; the start of an interval."""
     if element is None:
         return ""
     written = element.get("value") or _attribute(element.find(_path("low")), "value")

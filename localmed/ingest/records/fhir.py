@@ -1,8 +1,8 @@
 """FHIR R4 and R4B JSON: a bundle about one patient, or a Patient alone.
 
-Taken are Patient, Condition, MedicationRequest, MedicationStatement, AllergyIntolerance and Observation. Only what is
-read is checked (``_SCHEMAS``). An entry that does not fit its schema, or that has no name, is left out and counted by
-its type, so that a missing allergy is told. References to two patients, or to another than the bundle's, are refused.
+Patient, Condition, MedicationRequest, MedicationStatement, AllergyIntolerance and Observation are read, and only the
+fields read are validated (``_SCHEMAS``). An entry that fails its schema or has no name is left out and counted by its
+type, so that a missing allergy is reported. References to two patients, or to another than the bundle's, are refused.
 Other JSON is a hospital's own (``read_fields``).
 """
 
@@ -18,7 +18,7 @@ from typing import Any
 from localmed.domain import message
 from localmed.domain.errors import InputError
 from localmed.domain.patient import Measured, PatientRecord
-from localmed.ingest.records.parts import assembled, struck, years
+from localmed.ingest.records.parts import assemble_record, strike_identifiers, years
 from localmed.ingest.records.text import from_prose
 from localmed.text import measures
 from localmed.text.language import clean
@@ -31,15 +31,12 @@ _NOT_TAKEN = frozenset({"stopped", "completed", "cancelled", "entered-in-error",
 _VOID = frozenset({"entered-in-error", "cancelled"})
 _NO_ALLERGY = ("716186003", "409137002", "no-known-allergies")  # SNOMED CT: no known allergy, no known drug allergy
 
-# What an entry must look like to be read (JSON Schema). FHIR marks these as required (1..1), or gives them this type.
+# JSON Schemas of the fields read: those that FHIR requires (1..1), and their types.
 _TEXT: Mapping[str, Any] = {"type": "string", "minLength": 1}
 _DATE: Mapping[str, Any] = {"type": "string", "pattern": r"^\d{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?(T.+)?$"}
 _REFERENCE: Mapping[str, Any] = {"type": "object", "properties": {"reference": _TEXT, "display": _TEXT}}
 _CODING: Mapping[str, Any] = {"type": "object", "properties": {"system": _TEXT, "code": _TEXT, "display": _TEXT}}
-_CODE: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {"text": _TEXT, "coding": {"type": "array", "items": _CODING}},
-}
+_CODE = {"type": "object", "properties": {"text": _TEXT, "coding": {"type": "array", "items": _CODING}}}
 _QUANTITY: Mapping[str, Any] = {
     "type": "object",
     "properties": {"value": {"type": "number"}, "unit": _TEXT, "code": _TEXT, "comparator": _TEXT},
@@ -66,7 +63,7 @@ _SCHEMAS: Mapping[str, Mapping[str, Any]] = {
 
 
 def read_json(text: str) -> PatientRecord:
-    """The record in JSON; raise ``InputError`` for what is no record or of two patients."""
+    """The record in JSON; raise ``InputError`` if it is no record or of two patients."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -93,12 +90,11 @@ def _bundle(value: Mapping[str, Any]) -> PatientRecord:
     if len(patients) != 1:
         raise InputError("record.two_patients" if patients else "record.not_fhir")
     others = [resource for _, resource in resources if resource.get("resourceType") in READ]
-    _about_one(patients[0], others)
+    _check_one_patient(patients[0], others)
     return _record(patients[0][1], _medicines(resources), others, str(value.get("timestamp", ""))[:10])
 
 
-def _about_one(patient: tuple[str, Mapping[str, Any]], others: list[dict[str, Any]]) -> None:
-    """Raise ``InputError`` where an entry is about somebody else."""
+def _check_one_patient(patient: tuple[str, Mapping[str, Any]], others: list[dict[str, Any]]) -> None:
     url, resource = patient
     own = {f"Patient/{resource.get('id')}", f"urn:uuid:{resource.get('id')}", url}
     for other in others:
@@ -110,7 +106,6 @@ def _about_one(patient: tuple[str, Mapping[str, Any]], others: list[dict[str, An
 
 
 def _medicines(resources: list[tuple[Any, dict[str, Any]]]) -> dict[str, dict[str, Any]]:
-    """The Medication resources by the references that may point at them."""
     named = [(url, resource) for url, resource in resources if resource.get("resourceType") == "Medication"]
     return {name: it for url, it in named for name in (str(url), f"Medication/{it.get('id')}")}
 
@@ -129,18 +124,18 @@ def _record(
         if not _fits(kind, other):
             refused[kind] += 1
         elif kind == "Observation":
-            results += _observed(other)
-        elif not _stands(other):
+            results += _measurements(other)
+        elif not _is_current(other):
             continue
         elif kind == "AllergyIntolerance" and _says_none(other):
             says_none = True
-        elif text := _medicine(other, medicines) if kind.startswith("Medication") else _called(other.get("code")):
+        elif text := _medicine(other, medicines) if kind.startswith("Medication") else _name_of(other.get("code")):
             names_by_list[_LISTS[kind]].append(text)
         else:
             refused[kind] += 1
     kinds = tuple(f"{kind} {number}" for kind, number in sorted(refused.items()))
     as_of = stated or max((result.date for result in results), default="")
-    return assembled(
+    return assemble_record(
         names_by_list,
         results,
         [message("record.invalid_fhir", what=kinds)] if kinds else [],
@@ -168,30 +163,29 @@ def _validator(kind: str) -> Any:
 
 
 def _fits(kind: str, value: Mapping[str, Any]) -> bool:
-    """Whether what is read of a resource has its types; what does not fit is never repeated."""
     return bool(_validator(kind).is_valid(value))
 
 
-def _stands(resource: Mapping[str, Any]) -> bool:
-    """Whether it holds now: neither over, nor refuted, nor stopped."""
+def _is_current(resource: Mapping[str, Any]) -> bool:
+    """Whether it is current: not over, refuted or stopped."""
     over = _codes(resource.get("clinicalStatus")) | _codes(resource.get("verificationStatus"))
     return not over & _OVER and resource.get("status") not in _NOT_TAKEN
 
 
 def _medicine(resource: Mapping[str, Any], medicines: Mapping[str, Any]) -> str:
-    """What a medicine is called: here, or in the Medication that is referred to."""
+    """The name of a medicine: here, or in the referenced Medication."""
     reference = resource.get("medicationReference", {})
     referred = medicines.get(reference.get("reference", ""), {}).get("code")
-    named = _called(referred) if _validator("Condition").is_valid({"subject": {}, "code": referred}) else ""
-    return _called(resource.get("medicationCodeableConcept")) or str(reference.get("display", "")) or named
+    named = _name_of(referred) if _validator("Condition").is_valid({"subject": {}, "code": referred}) else ""
+    return _name_of(resource.get("medicationCodeableConcept")) or str(reference.get("display", "")) or named
 
 
 def _says_none(resource: Mapping[str, Any]) -> bool:
     code = resource.get("code")
-    return bool(_codes(code) & set(_NO_ALLERGY)) or _called(code).lower().startswith("no known")
+    return bool(_codes(code) & set(_NO_ALLERGY)) or _name_of(code).lower().startswith("no known")
 
 
-def _observed(resource: Mapping[str, Any]) -> Iterator[Measured]:
+def _measurements(resource: Mapping[str, Any]) -> Iterator[Measured]:
     """The values of an observation and of its components (a blood pressure has two)."""
     if resource["status"] in _VOID:
         return
@@ -203,12 +197,11 @@ def _observed(resource: Mapping[str, Any]) -> Iterator[Measured]:
         codings = part["code"].get("coding", ())
         loinc = next((one["code"] for one in codings if one.get("system") == "http://loinc.org" and "code" in one), "")
         unit = quantity.get("unit") or quantity.get("code") or ""
-        if result := measures.coded(_called(part["code"]), loinc, float(quantity["value"]), unit, date):
+        if result := measures.coded(_name_of(part["code"]), loinc, float(quantity["value"]), unit, date):
             yield result
 
 
-def _called(code: Mapping[str, Any] | None) -> str:
-    """What a coded concept is called."""
+def _name_of(code: Mapping[str, Any] | None) -> str:
     names = (code.get("text"), *(one.get("display") for one in code.get("coding", ()))) if code else ()
     return next((str(name) for name in names if name), "")
 
@@ -219,19 +212,18 @@ def _codes(code: Mapping[str, Any] | None) -> set[str]:
 
 # --- JSON of a hospital's own -----------------------------------------------------------------------------------------
 
-# Each known field (``fields`` of ``text/records.toml``), wherever it stands, becomes a headed line of prose. A
-# field that holds another age, sex or name at a second place means a second patient.
+# Each known field (``fields`` of ``text/records.toml``) at any depth becomes a headed line of prose. Two different
+# ages, sexes or names mean two patients.
 FIELD_CHARACTERS = 20_000  # of one field; a history has some hundreds
 DEPTH = 20  # levels of nesting
 
 
 def _kinds(section: str) -> dict[str, str]:
-    """What each field of a section of the table holds."""
     return {name: kind for kind, names in table("records")["fields"][section].items() for name in listed(names)}
 
 
 def read_fields(value: Any) -> PatientRecord:
-    """The record in ``value``; raise ``InputError`` where no field of a record is found, or two patients' are."""
+    """The record in ``value``; raise ``InputError`` if it has no field of a record, or two patients' fields."""
     kinds, headings = _kinds("identity"), _kinds("headed")
     identity: dict[str, str] = {}
     lines: list[str] = []
@@ -243,13 +235,12 @@ def read_fields(value: Any) -> PatientRecord:
             lines.append(f"{heading}：{clean(text)[:FIELD_CHARACTERS]}")
     if not lines:
         raise InputError("record.not_fhir")
-    record = from_prose(struck("\n".join(dict.fromkeys(lines))))
+    record = from_prose(strike_identifiers("\n".join(dict.fromkeys(lines))))
     person = from_prose(f"年龄：{identity.get('age', '')}\n性别：{identity.get('sex', '')}")
     return replace(record, age=person.age if "age" in identity else record.age, sex=person.sex or record.sex)
 
 
 def _fields(value: Any, depth: int) -> Iterator[tuple[str, str]]:
-    """Every field that holds text or a number, with its name, in order."""
     if depth > DEPTH:
         return
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What the readers of records share: bounded entries, the newest of each result, what cannot be true, who is meant."""
+"""Shared by the readers of records: bounded entries, the newest results, implausible values, removal of identifiers."""
 
 from __future__ import annotations
 
@@ -24,15 +24,17 @@ _QUALIFIER = re.compile(r"\s*\((?:disorder|finding|procedure|situation|substance
 
 
 def entries(texts: Iterable[str], what: str) -> tuple[tuple[str, ...], tuple[Message, ...]]:
-    """The entries on one line each, once each, at most ``ENTRIES``; and a note where some are left out."""
+    """The distinct entries, each on one line, at most ``ENTRIES``; and a note if some are left out."""
     lines = (" ".join(clean(_QUALIFIER.sub("", text[:LONGEST])).split())[:ENTRY_CHARACTERS] for text in texts)
     once = tuple(dict.fromkeys(line for line in lines if line))
     note = (message(f"record.cut_{what}", kept=ENTRIES, entries=len(once)),) if len(once) > ENTRIES else ()
     return once[:ENTRIES], note
 
 
-def newest(results: Iterable[Measured], language: str = "en") -> tuple[tuple[Measured, ...], tuple[Message, ...]]:
-    """The newest plausible value of each measure, of equals the last; and notes on what cannot be true."""
+def newest_results(
+    results: Iterable[Measured], language: str = "en"
+) -> tuple[tuple[Measured, ...], tuple[Message, ...]]:
+    """The newest plausible value of each measure, of equals the last; and notes on implausible ones."""
     kept: dict[str, Measured] = {}
     notes: list[Message] = []
     for result in results:
@@ -45,16 +47,16 @@ def newest(results: Iterable[Measured], language: str = "en") -> tuple[tuple[Mea
 
 
 def measure_name(result: Measured, language: str) -> str:
-    """What a result is of, as a reader of the record calls it."""
+    """The name of a result's measure in the record's language."""
     return measures.by_name(result.name).chinese if language == "zh" else result.name
 
 
-def assembled(
+def assemble_record(
     names_by_list: Mapping[str, Iterable[str]], results: Iterable[Measured], notes: Iterable[Message] = (), **told: Any
 ) -> PatientRecord:
-    """The record of coded lists and values, each an entry too in the words of its code; ``told`` are other fields."""
+    """The record of coded lists and values, each also an entry named by its code; ``told`` are other fields."""
     lists = {name: entries(names, name) for name, names in names_by_list.items()}
-    latest, remarks = newest(results)
+    latest, remarks = newest_results(results)
     record = PatientRecord(
         problems=lists["problems"][0],
         medications=lists["medications"][0],
@@ -80,7 +82,7 @@ def _coded_entries(record: PatientRecord) -> Iterator[RecordEntry]:
 
 
 def _pressures(kept: dict[str, Measured]) -> list[Message]:
-    """A note where the two blood pressures hardly go together; they stay, but for an impossible pair."""
+    """A note if the blood pressures hardly go together; an impossible pair is removed."""
     systolic, diastolic = kept.get(measures.SYSTOLIC), kept.get(measures.DIASTOLIC)
     if not systolic or not diastolic or 0 < systolic.value - diastolic.value <= WIDEST:
         return []
@@ -90,7 +92,7 @@ def _pressures(kept: dict[str, Measured]) -> list[Message]:
 
 
 def years(born: str, at: str) -> float | None:
-    """Whole years between two ISO dates (below two years in tenths); ``None`` where either is no whole date."""
+    """Whole years between two ISO dates (below two years in tenths); None if either is incomplete."""
     try:
         first, last = date.fromisoformat(born[:10]), date.fromisoformat(at[:10])
     except ValueError:
@@ -101,10 +103,10 @@ def years(born: str, at: str) -> float | None:
     return round(days / 365.25, 1) if days < 730 else float(int(days / 365.2425 + 1e-9))
 
 
-# --- what names a patient is struck out -------------------------------------------------------------------------------
+# --- identifiers ------------------------------------------------------------------------------------------------------
 
-# What stands behind a label, and numbers that are nobody else's. A name that no label announces cannot be told from
-# other words by rule, and stays; the text never leaves the machine and is not stored.
+# Values after a label, and personal numbers. A name without a label cannot be recognised by rule and stays; the
+# text never leaves the machine and is not stored.
 STRUCK = "[…]"  # one character, so that no sentence ends in it
 
 _LABELS = (
@@ -116,7 +118,7 @@ _CHINESE_LABELS = (
     "患者姓名|姓名|住院号|门诊号|病历号|病案号|登记号|就诊卡号|身份证号码?|身份证|证件号码?|医保卡?号|联系电话|电话|手机号?码?|出生日期|出生年月"
     "|家庭住址|现住址|住址|地址|联系人|监护人|工作单位|籍贯"
 )
-# What stands behind a label goes on to the end of the line, the next comma or the next label in the line.
+# A value ends with the line, at the next comma or the next label.
 _LABELLED = re.compile(
     rf"(?P<label>\b(?:{_LABELS})\s*[:：#]|(?:{_CHINESE_LABELS})\s*[:：])[ \t]*"
     r"(?P<value>(?:(?![.。]\s+(?:age|sex|gender|dob|mrn|problems|allerg\w+|medic\w+)\b)[^\n;；，,|])+)",
@@ -127,14 +129,14 @@ _NUMBERS = re.compile("|".join(FORMS))
 _NAMES = re.compile(r"(?:patient(?:'s)? |full )?name|mrn|患者姓名|姓名|住院号|病历号", re.IGNORECASE)
 
 
-def struck(text: str) -> str:
-    """``text`` with every identifier that can be told struck out."""
+def strike_identifiers(text: str) -> str:
+    """``text`` with every recognised identifier replaced."""
     text = _LABELLED.sub(lambda match: f"{match['label']} {STRUCK}", text)
     return _NUMBERS.sub(STRUCK, _TITLED.sub(lambda match: f"{match[1]} {STRUCK}", text))
 
 
-def one_patient(text: str) -> None:
-    """Raise ``InputError`` where the same label ("Name:", "MRN:") stands before two different values."""
+def check_one_patient(text: str) -> None:
+    """Raise ``InputError`` if a label ("Name:", "MRN:") precedes two different values."""
     seen: dict[str, str] = {}
     for match in _LABELLED.finditer(text):
         label = match["label"].rstrip(":：# ").lower()

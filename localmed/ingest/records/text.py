@@ -1,14 +1,14 @@
-"""A record in prose, English or Chinese: its headed lists as they stand, and in its own words what else may matter.
+"""Reads a record in prose, English or Chinese: its headed lists, its values, and quotations of everything else.
 
 - *Problems*, *medicines* and *allergies* are the entries under their own headings. A list that may deny, stop or plan
-  something, or speak of somebody else, is not read: its lines are quoted.
-- *Results* are the values under a heading of results, in a line that holds nothing but values; others are quoted.
-- *Age* and *sex* are what the record labels so, else what its first sentence with an age says.
-- Any other medicine is *named*, with its sentence; one that is named already and stopped elsewhere is not named again.
-- All else is quoted (*unread*), so that nothing is dropped silently; but what only names somebody.
+  something, or concern another person, is quoted instead.
+- *Results* are the values under a heading of results, on lines that contain only values.
+- *Age* and *sex* are as labelled, else as in the first sentence with an age.
+- Any other medicine is *named* with its sentence, unless it was named before and is stopped there.
+- All else but identifiers is quoted (*unread*), so nothing is dropped silently.
 
-Nothing is concluded from a sentence: who takes what, and since when, is for whoever reads it, or for a model. Not
-covered: headings that ``text/records.toml`` does not have. Time is linear in the text.
+No conclusion is drawn from a sentence: who takes what, and since when, is left to the reader or a model. Headings are
+those of ``text/records.toml``. Time is linear in the text.
 """
 
 from __future__ import annotations
@@ -23,24 +23,30 @@ from itertools import chain
 
 from localmed.domain import Message, message
 from localmed.domain.patient import EntryKind, Measured, PatientRecord, RecordEntry
-from localmed.ingest.records.parts import ENTRY_CHARACTERS, STRUCK, entries, measure_name, newest, one_patient, struck
+from localmed.ingest.records.parts import (
+    ENTRY_CHARACTERS,
+    STRUCK,
+    check_one_patient,
+    entries,
+    measure_name,
+    newest_results,
+    strike_identifiers,
+)
 from localmed.text import measures, medicines, units
 from localmed.text.language import HAN, aligned, clean, detect, fold
 from localmed.text.tables import cues, in_characters, in_words, table
 
-TEXT_CHARACTERS = 20_000  # of the prose kept for a model to read
-SENTENCE_CHARACTERS = 300  # a longer one is cut, and quoted in parts
-OPENING = 300  # characters that may say whom the record is about
+TEXT_CHARACTERS = 20_000  # of the prose kept for a model
+SENTENCE_CHARACTERS = 300  # a longer one is split and quoted in parts
+OPENING = 300  # characters in which the first age may stand
 ITEM_WORDS = 8  # of an English entry; a longer one is a sentence
-ITEM_CHARACTERS = 24  # of a Chinese one
+ITEM_CHARACTERS = 24  # of a Chinese entry
 UNLISTED_WORDS = 3  # of a medicine that no table names
-MOST = 300  # entries with what nothing was read of; more of that is not quoted, which a note tells
-STRUCK_WORDS = 4  # of an item that only names somebody: "Date of birth […]"
-RESULTS = 2_000  # of a record; of one with more no value is read
+MOST = 300  # entries; further unread text is not quoted, which a note states
+STRUCK_WORDS = 4  # of an item that is only an identifier: "Date of birth […]"
+RESULTS = 2_000  # of a record; with more no value is read
 
-_KINDS = {
-    "problems": EntryKind.PROBLEM, "medications": EntryKind.MEDICINE, "allergies": EntryKind.ALLERGY,
-}  # fmt: skip
+_KINDS = {"problems": EntryKind.PROBLEM, "medications": EntryKind.MEDICINE, "allergies": EntryKind.ALLERGY}
 _TABLE = table("records")
 _KNOWN = "|".join(
     rf"(?P<{name}>(?:(?:{in_characters(one['before'])}) )?(?:{in_characters(one['en'])})|{in_characters(one['zh'])})"
@@ -54,7 +60,7 @@ _HEADING = re.compile(
 _SENTENCE = re.compile(rf"(?:[^.。;；\n]|\.(?=\S)){{1,{SENTENCE_CHARACTERS}}}")
 _BLANK_LINE = re.compile(r"\n[ \t]*\n|\Z")
 _NEW_LINE = re.compile(r"[ \t]*\n")
-_END = re.compile(r"\.(?!\S)|[。\n]|\Z")  # of a list that stands behind its heading
+_END = re.compile(r"\.(?!\S)|[。\n]|\Z")  # the end of a list on the line of its heading
 _NUMBERED, _LINE_END = re.compile(r"[ \t]*1[.)、][ \t]"), re.compile(r"\n|\Z")  # "1. Asthma 2. Gout" is one list
 _LINE = re.compile(r"[^\n]+")
 _CLAUSE = re.compile(r"[^;；\n]*[^;；\s][^;；\n]*")
@@ -65,16 +71,10 @@ _SAYS = re.compile(rf"[{HAN}]|(?:[^\W\d_]\W*){{3}}|[^\W\d_]\W*\d")  # more than 
 _LETTER, _DIGIT, _CAPITAL = re.compile(r"[^\W\d_]"), re.compile(r"\d"), re.compile(r"[\s\-*•·]*[A-Z]")
 _DIRECTIONS, _LITTLE = cues("records", "directions"), cues("records", "little")
 _WORD = re.compile(r"[^\W\d_]+")
-_DOUBT = (
-    cues("negation", "record"),
-    cues("records", "not_now"),
-    cues("records", "unsure"),
-    cues("records", "relative"),
-)
-_RELATIVE = _DOUBT[-1]
-_HARM = cues("records", "not_taken")
-_YEAR = re.compile(r"(?<![\d.])(?:19|20)\d\d(?![\d.])")  # a list of medicines or values of another time
-_NOT_NOW, _QUOTED = cues("records", "not_now"), cues("records", "quoted")
+_NOT_NOW, _RELATIVE, _QUOTED = (cues("records", name) for name in ("not_now", "relative", "quoted"))
+_DOUBT = (cues("negation", "record"), _NOT_NOW, cues("records", "unsure"), _RELATIVE)
+_HARM, _OTHER_TIME = cues("records", "not_taken"), cues("records", "other_time")
+_YEAR = re.compile(r"(?<![\d.])(?:19|20)\d\d(?![\d.])")  # medicines or values of another time
 _NOTHING = {name: in_characters(words) for name, words in _TABLE["nothing"].items()}
 _SAYS_NONE = re.compile(
     rf"[\s:：-]*(?:(?:{_NOTHING['begins_en']})\b(?:[ /,]+(?:{_NOTHING['en']}))*"
@@ -83,7 +83,6 @@ _SAYS_NONE = re.compile(
 )
 
 # Values: a name, a number (or a pressure) and its unit; in brackets perhaps the normal range.
-_OTHER_TIME = cues("records", "other_time")
 _COMMA = re.compile(r"[,，;；。]|\.(?!\S)")
 _RANGE = re.compile(r"[(（\[][^()（）\[\]\n]{0,24}\d[\d.]*\s?[-–~]\s?\d[\d.]*[^()（）\[\]\n]{0,12}[)）\]]")
 _PRESSURE = re.compile(r"[\s\-*•·]*(?:bp\b|blood pressure|血压)", re.IGNORECASE)
@@ -91,7 +90,7 @@ _NAMED_VALUE = re.compile(
     r"[\s\-*•·]*[^\W\d_][\w+./() -]{0,40}?[\s:：=]{0,4}\d[\d.]*(?:\s?/\s?\d+)?\s?(?:[^\s\d][^\s]{0,24}(?: m[²2])?)?\s*"
 )
 
-# Whom it is about.
+# Age and sex.
 _SEXES = {"f": "female", "female": "female", "女": "female", "m": "male", "male": "male", "男": "male"}
 _FEMALE, _MALE = (
     rf"\b(?:{in_words(_TABLE['sex'][f'{sex}_en'])})|{in_characters(_TABLE['sex'][f'{sex}_zh'])}"
@@ -116,29 +115,32 @@ _AT_THE_AGE = re.compile(r"\b(?:since|at|from|until|as an?|when|by|aged?) (?:the
 
 
 def read_text(text: str) -> PatientRecord:
-    """The record in ``text``; raise ``InputError`` where it is plainly of two patients."""
+    """The record in ``text``; raise ``InputError`` if it is plainly about two patients."""
     text = clean(text)
-    one_patient(text)
-    return from_prose(struck(text))
+    check_one_patient(text)
+    return from_prose(strike_identifiers(text))
 
 
 def from_prose(text: str) -> PatientRecord:
-    """The record in prose that names nobody."""
+    """The record in prose without identifiers."""
     prose = _Prose(text)
-    listed = list(_listed(prose))
-    results, _ = newest(_sure_results(prose))
-    _, remarks = newest(prose.measured, prose.language)
-    named, quoted = list(_named(prose, listed)), list(_quoted(prose, listed))
+    listed = list(_read_lists(prose))
+    results, _ = newest_results(_read_results(prose))
+    _, remarks = newest_results(prose.measured, prose.language)
+    person = {entry.kind: entry for entry in (*_read_opening(prose), *_read_labels(prose))}
+    named, quoted = list(_name_medicines(prose, listed)), list(_quote_reactions(prose, listed))
     read = (
-        *_person(prose), *listed, *(_result(prose, EntryKind.RESULT, one) for one in results), *named, *quoted,
-        *(_result(prose, EntryKind.UNREAD, one) for one in prose.measured if one not in results),
+        *person.values(), *listed, *(_result_entry(prose, EntryKind.RESULT, one) for one in results), *named, *quoted,
+        *(_result_entry(prose, EntryKind.UNREAD, one) for one in prose.measured if one not in results),
     )  # fmt: skip
     once = tuple({(entry.kind, fold(entry.text), entry.words): entry for entry in reversed(read)}.values())[::-1]
-    unread = tuple(_rest(prose, once)) if once else ()
+    unread = tuple(_quote_rest(prose, once)) if once else ()
     rest = unread[: max(0, MOST - len(once))]
     lists = {name: entries((entry.text for entry in once if entry.kind is kind), name) for name, kind in _KINDS.items()}
     empty = {one.name for one in prose.lists if _SAYS_NONE.fullmatch(text, one.start, one.end)}
-    empty -= {one.name for one in prose.lists if medicines.mentions(_behind(prose, one))}  # "Allergies: no\npenicillin"
+    empty -= {
+        one.name for one in prose.lists if medicines.mentions(_line_after(prose, one))
+    }  # "Allergies: no\npenicillin"
     filled = {name for name, (texts, _) in lists.items() if texts}
     filled |= {"results", *["medications"][: len(named)], *["allergies"][: len(quoted)]}  # or it may stand elsewhere
     notes: list[Message] = [note for _, cut in lists.values() for note in cut]
@@ -163,20 +165,19 @@ def from_prose(text: str) -> PatientRecord:
     )
 
 
-def listed(name: str, text: str) -> list[str]:
-    """The entries of the list ``name`` (problems, medications, allergies) that ``text`` without a heading is."""
-    names: tuple[str, ...] = getattr(from_prose(f"{name}: {text}"), name)
-    return list(names)
+def list_entries(name: str, text: str) -> list[str]:
+    """The entries of ``text`` as the list ``name`` (problems, medications, allergies)."""
+    return list(getattr(from_prose(f"{name}: {text}"), name))
 
 
 def values_in(text: str) -> tuple[Measured, ...]:
-    """The plausible values that ``text`` names, one of each measure: what somebody typed as a result."""
-    return newest(measures.measured(fold(aligned(text))))[0]
+    """The newest plausible value of each measure in ``text``, such as a typed result."""
+    return newest_results(measures.measured(fold(aligned(text))))[0]
 
 
 @dataclass(frozen=True, slots=True)
 class _List:
-    """What stands under a heading at ``start:end``; its section goes on to ``until``, where the next heading is."""
+    """A list under a heading at ``start:end``; its section ends at ``until``, the next heading."""
 
     name: str
     start: int
@@ -185,8 +186,6 @@ class _List:
 
 
 class _Prose:
-    """A record's text, cut once into sentences and headed lists."""
-
     def __init__(self, text: str) -> None:
         self.text, self.folded, self.language = text, fold(aligned(text)), detect(text)
         self.mentions = medicines.mentions(self.folded)
@@ -200,14 +199,13 @@ class _Prose:
         self.lists = [self._list(mark, end) for mark, end in zip(headings, ends[1:], strict=True) if not mark["other"]]
 
     def _list(self, heading: re.Match[str], until: int) -> _List:
-        """A list ends with its sentence or line, a numbered one with its line, one on new lines with a blank one."""
+        """A list ends with its sentence or line; a numbered one with its line; one on new lines with a blank line."""
         start = heading.end()
         in_line = _LINE_END if _NUMBERED.match(self.text, start) else _END
         last = (_BLANK_LINE if _NEW_LINE.match(self.text, start) else in_line).search(self.text, start, until)
         return _List(heading.lastgroup or "", start, last.start() if last else until, until)
 
     def sentence(self, place: int) -> tuple[int, int]:
-        """The sentence that holds ``place``."""
         return self.sentences[max(0, bisect_right(self._starts, place) - 1)]
 
     def line_end(self, place: int) -> int:
@@ -216,8 +214,8 @@ class _Prose:
         return min(_LINE_END.search(self.text, place).start(), *begins, len(self.text))  # type: ignore[union-attr]  # there is an end
 
     @cached_property
-    def stopped(self) -> frozenset[str]:
-        """The ingredients of which a sentence, or a heading that none is known by, may say that they are not taken."""
+    def stopped_ingredients(self) -> frozenset[str]:
+        """The ingredients that a sentence, or a heading of no known list, may say are not taken."""
         known = {one.start for one in self.lists}
         doubtful = []
         for mention in self.mentions:
@@ -227,7 +225,7 @@ class _Prose:
         return frozenset(name for mention in doubtful for name in mention.ingredients)
 
     def entry(self, kind: EntryKind, start: int, end: int, text: str = "") -> RecordEntry:
-        """An entry read at ``start:end``; its words are the sentence, and the heading right before it."""
+        """An entry at ``start:end``; its words are the sentence and a heading right before it."""
         first, last = self.sentence(start)
         words = " ".join(self.text[self._headings.get(first, first) : max(last, end)].split())
         own = " ".join(self.text[start:end].split())[:ENTRY_CHARACTERS]
@@ -235,28 +233,26 @@ class _Prose:
 
 
 def _is_entry(heading: re.Match[str]) -> bool:
-    """Whether a heading is an entry of a list: "K: 5.9", "Aspirin: 75 mg"."""
+    """Whether a heading is a list entry: "K: 5.9", "Aspirin: 75 mg"."""
     name = heading["other"]
     return bool(name) and bool(
         _PRESSURE.fullmatch(name.strip()) or measures.mentioned(name) or medicines.mentions(name)
     )
 
 
-def _doubtful(text: str) -> bool:
-    """Whether ``text`` may deny, stop or plan something, or speak of somebody else."""
+def _is_doubtful(text: str) -> bool:
     return any(cue.search(text) for cue in _DOUBT)
 
 
 # --- lists ------------------------------------------------------------------------------------------------------------
 
 
-def _listed(prose: _Prose) -> Iterator[RecordEntry]:
-    """The entries of the lists that are in no doubt, and the lines of the others."""
+def _read_lists(prose: _Prose) -> Iterator[RecordEntry]:
     for one in prose.lists:
         if one.name == "medications":
-            yield from _medicines(prose, one)
+            yield from _read_medicines(prose, one)
         elif one.name in _KINDS and not _SAYS_NONE.fullmatch(prose.text, one.start, one.end):
-            yield from _others(prose, one)
+            yield from _read_other_list(prose, one)
 
 
 def _items(prose: _Prose, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -266,21 +262,20 @@ def _items(prose: _Prose, start: int, end: int) -> Iterator[tuple[int, int]]:
             yield first, first + len(text)
 
 
-def _behind(prose: _Prose, one: _List) -> str:
-    """The line behind a list, in its section."""
+def _line_after(prose: _Prose, one: _List) -> str:
     return prose.text[one.end : one.until].lstrip(" \t.。;；\n").split("\n", 1)[0]
 
 
-def _others(prose: _Prose, one: _List) -> Iterator[RecordEntry]:
-    """Problems or allergies. A list of lines is in doubt as a whole, one in a line from semicolon to semicolon."""
+def _read_other_list(prose: _Prose, one: _List) -> Iterator[RecordEntry]:
+    """Problems or allergies. A list of lines is doubtful as a whole, one on a line between semicolons."""
     text = prose.text[one.start : one.end]
-    whole = "\n" in text and _doubtful(text)
+    whole = "\n" in text and _is_doubtful(text)
     for clause in _CLAUSE.finditer(prose.text, one.start, one.end):
-        doubt = whole or _doubtful(clause[0])
+        doubt = whole or _is_doubtful(clause[0])
         for start, end in [clause.span()] if doubt else _items(prose, *clause.span()):
             item = prose.text[start:end]
             treated = one.name == "problems" and bool(medicines.mentions(item))  # "AF (on apixaban)"
-            if _LETTER.search(item) and (doubt or not treated or _beside(item)[2]):
+            if _LETTER.search(item) and (doubt or not treated or _examine_item(item)[2]):
                 unsure = doubt or treated or not _is_short(item)
                 yield prose.entry(EntryKind.UNREAD if unsure else _KINDS[one.name], start, end)
 
@@ -291,20 +286,21 @@ def _is_short(item: str) -> bool:
     return len(item) <= ITEM_CHARACTERS if detect(item) == "zh" else len(item.split()) <= ITEM_WORDS
 
 
-def _medicines(prose: _Prose, one: _List) -> Iterator[RecordEntry]:
-    """A list of medicines: an entry that is nothing but a medicine, its amount and directions is taken, if each entry
-    has a name or an amount, and no word of the list, or of a line behind it that names none, leaves it in doubt, nor
-    any sentence of the record that names the same medicine.
+def _read_medicines(prose: _Prose, one: _List) -> Iterator[RecordEntry]:
+    """The entries of a list of medicines.
+
+    One that is only a medicine, amount and directions is taken if every entry has a name or an amount, no word of the
+    list, or of the line after it, casts doubt, and no sentence of the record may stop the medicine.
     """
-    behind = _behind(prose, one)
+    behind = _line_after(prose, one)
     around = prose.text[one.start : one.end] + ("" if medicines.mentions(behind) else f"\n{behind}")
-    items = [(span, *_beside(prose.text[slice(*span)])) for span in _items(prose, one.start, one.end)]
+    items = [(span, *_examine_item(prose.text[slice(*span)])) for span in _items(prose, one.start, one.end)]
     sure = not any(cue.search(around) for cue in (*_DOUBT, _HARM, _YEAR))
     sure = sure and all(is_named or has_amount for _, is_named, has_amount, _ in items)
     for span, is_named, has_amount, others in items:
         if (
             sure
-            and prose.stopped.isdisjoint(medicines.ingredients(prose.text[slice(*span)]))
+            and prose.stopped_ingredients.isdisjoint(medicines.ingredients(prose.text[slice(*span)]))
             and (not others if is_named else others <= UNLISTED_WORDS)
         ):
             yield prose.entry(EntryKind.MEDICINE, *span)
@@ -312,8 +308,8 @@ def _medicines(prose: _Prose, one: _List) -> Iterator[RecordEntry]:
             yield prose.entry(EntryKind.NAMED, *span)
 
 
-def _beside(item: str) -> tuple[bool, bool, int]:
-    """Whether an entry names a medicine, whether it has an amount, and how many other words than directions."""
+def _examine_item(item: str) -> tuple[bool, bool, int]:
+    """Whether an entry names a medicine, whether it has an amount, and the number of words besides directions."""
     rest = fold(item)
     mentions = medicines.mentions(rest)
     for mention in reversed(mentions):
@@ -326,8 +322,8 @@ def _beside(item: str) -> tuple[bool, bool, int]:
 # --- results ----------------------------------------------------------------------------------------------------------
 
 
-def _sure_results(prose: _Prose) -> Iterator[Measured]:
-    """The values of lines that hold nothing else, under a heading of results, that stand once in the record."""
+def _read_results(prose: _Prose) -> Iterator[Measured]:
+    """The values on lines of values under a heading of results that occur once in the record."""
     values, by_line = defaultdict[str, set[float]](set), defaultdict[int, list[Measured]](list)
     for result in prose.measured:
         values[result.name].add(result.value)
@@ -341,7 +337,7 @@ def _sure_results(prose: _Prose) -> Iterator[Measured]:
 
 
 def _is_values(line: str) -> bool:
-    """Whether each number of a line has a name of its own: "eGFR 34, WBC 12.3", not "eGFR 70, recheck 34"."""
+    """Whether each number of a line has its own name: "eGFR 34, WBC 12.3", not "eGFR 70, recheck 34"."""
     clauses = (clause for clause in _COMMA.split(_RANGE.sub("", line)) if _DIGIT.search(clause))
     return all(
         _NAMED_VALUE.fullmatch(clause)
@@ -350,21 +346,15 @@ def _is_values(line: str) -> bool:
     )
 
 
-def _result(prose: _Prose, kind: EntryKind, result: Measured) -> RecordEntry:
+def _result_entry(prose: _Prose, kind: EntryKind, result: Measured) -> RecordEntry:
     text = f"{measure_name(result, prose.language)}: {result.written}"
     return prose.entry(kind, result.start, result.end, text)
 
 
-# --- whom it is about -------------------------------------------------------------------------------------------------
+# --- age and sex ------------------------------------------------------------------------------------------------------
 
 
-def _person(prose: _Prose) -> Iterator[RecordEntry]:
-    """Age and sex by their labels, else of the first sentence with an age."""
-    told = {entry.kind: entry for entry in (*_opening(prose), *_labelled(prose))}
-    yield from told.values()
-
-
-def _labelled(prose: _Prose) -> Iterator[RecordEntry]:
+def _read_labels(prose: _Prose) -> Iterator[RecordEntry]:
     for match in reversed(list(_LABELLED.finditer(prose.folded))):  # the first one counts
         line = prose.folded[prose.folded.rfind("\n", 0, match.start()) + 1 : match.end()]
         if not _RELATIVE.search(line):
@@ -372,8 +362,8 @@ def _labelled(prose: _Prose) -> Iterator[RecordEntry]:
             yield prose.entry(kind, *match.span(), text)
 
 
-def _opening(prose: _Prose) -> Iterator[RecordEntry]:
-    """What the first sentence with an age says, if it speaks of one person, one age and one sex."""
+def _read_opening(prose: _Prose) -> Iterator[RecordEntry]:
+    """Age and sex in the first sentence with an age, if it has one person, one age and one sex."""
     for start, end in prose.sentences:
         short, ages = _SHORT.match(prose.text, start, end), list(_AGE.finditer(prose.folded, start, end))
         if start >= OPENING or short or ages:
@@ -396,11 +386,11 @@ def _opening(prose: _Prose) -> Iterator[RecordEntry]:
         yield prose.entry(EntryKind.SEX, *sexes[0].span(), sexes[0].lastgroup or "")
 
 
-# --- the rest, quoted -------------------------------------------------------------------------------------------------
+# --- quotations -------------------------------------------------------------------------------------------------------
 
 
-def _named(prose: _Prose, listed: Iterable[RecordEntry]) -> Iterator[RecordEntry]:
-    """The medicines that are named elsewhere than in the entries ``listed``."""
+def _name_medicines(prose: _Prose, listed: Iterable[RecordEntry]) -> Iterator[RecordEntry]:
+    """The medicines named outside the entries ``listed``."""
     read = [(entry.start, entry.end) for entry in listed if entry.kind is not EntryKind.UNREAD]
     read += [(result.start, result.end) for result in prose.measured]  # potassium is both
     covered = {place for start, end in read for place in range(start, end)}
@@ -412,8 +402,8 @@ def _named(prose: _Prose, listed: Iterable[RecordEntry]) -> Iterator[RecordEntry
             yield prose.entry(EntryKind.NAMED, mention.start, mention.end)
 
 
-def _quoted(prose: _Prose, listed: Iterable[RecordEntry]) -> Iterator[RecordEntry]:
-    """What speaks of reactions and pregnancy: sentences outside the lists, and what of the lists is not read yet."""
+def _quote_reactions(prose: _Prose, listed: Iterable[RecordEntry]) -> Iterator[RecordEntry]:
+    """Reactions and pregnancy: sentences outside the lists, and unread items of the lists."""
     covered = {place for entry in listed for place in range(entry.start, entry.end)}
     lists = [one for one in prose.lists if one.name in _KINDS]
     within = {place for one in lists for place in range(one.start, one.end)}
@@ -429,16 +419,16 @@ def _quoted(prose: _Prose, listed: Iterable[RecordEntry]) -> Iterator[RecordEntr
                     yield prose.entry(EntryKind.UNREAD, *rest.span())
 
 
-def _says(item: str) -> bool:
-    """Whether an item is more than a mark, a title or what named somebody ("MRN […]")."""
+def _has_content(item: str) -> bool:
+    """Whether an item is more than a mark, a title or an identifier ("MRN […]")."""
     return bool(_SAYS.search(item)) and not (STRUCK in item and len(item.split()) <= STRUCK_WORDS)
 
 
-def _rest(prose: _Prose, read: Iterable[RecordEntry]) -> Iterator[RecordEntry]:
-    """What nothing was read of: sentences, and of those that something was read of what stands between commas."""
+def _quote_rest(prose: _Prose, read: Iterable[RecordEntry]) -> Iterator[RecordEntry]:
+    """The unread sentences, and of partly read ones the unread parts between commas."""
     covered = {place for entry in read for place in range(entry.start, entry.end)}
     for start, end in prose.sentences:
-        items = [item for item in _items(prose, start, end) if _says(prose.text[slice(*item)])]
+        items = [item for item in _items(prose, start, end) if _has_content(prose.text[slice(*item)])]
         if items and covered.isdisjoint(range(start, end)):
             yield prose.entry(EntryKind.UNREAD, items[0][0], items[-1][1])
         else:

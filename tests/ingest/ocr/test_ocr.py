@@ -19,7 +19,7 @@ from localmed.domain import Box, Document
 from localmed.domain.errors import InputError
 from localmed.ingest import chunking
 from localmed.ingest.ocr import child as ocr
-from localmed.ingest.ocr.gutters import over_gutters
+from localmed.ingest.ocr.child import over_gutters
 from localmed.ingest.ocr.pages import GIVE_UP, Ocr, Scan, Seen
 from localmed.ingest.parsed import Block, FieldMapping, Line, SourceRecord, Working
 from localmed.ingest.parsing import Parser

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from localmed.ingest.ocr.gutters import Frame
+from localmed.ingest.ocr.child import Frame
 from localmed.ingest.readers.pdf.layout import Placed
 from localmed.ingest.readers.pdf.layout import rows as printed_rows
 from localmed.ingest.readers.pdf.text import Cell, CellOf, Piece, shown_box

@@ -28,7 +28,7 @@ import pymupdf
 from localmed.config import ReadBounds
 from localmed.domain import Message, message
 from localmed.ingest.ocr import child as ocr
-from localmed.ingest.ocr.gutters import Frame
+from localmed.ingest.ocr.child import Frame
 from localmed.ingest.ocr.pages import TRIES, Failure, Ocr, Place, Scan, Seen
 from localmed.ingest.parsed import Working
 from localmed.ingest.readers.pdf.grid import (

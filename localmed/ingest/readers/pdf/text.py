@@ -23,7 +23,7 @@ from typing import Any
 import pymupdf
 
 from localmed.domain import Box
-from localmed.ingest.ocr.gutters import Frame, gutters
+from localmed.ingest.ocr.child import Frame, gutters
 from localmed.ingest.readers.pdf.layout import Placed
 
 GAP_EMS = 1.0  # justified lines stretch word spaces to about 0.8 em; column gutters are 1 em and more
