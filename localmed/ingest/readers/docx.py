@@ -131,7 +131,7 @@ class _Body:
     def _table(self, table: Any) -> Iterator[Block]:
         cells = list(self._cells(table))
         if tables.width_of(cells) > 1:
-            yield from tables.blocks_of(cells)
+            yield from tables.table_blocks(cells)
             yield from (block for paragraph in table.iter(W + "p") for block in self._boxes(paragraph))
         else:
             for cell in _children(table, "tc"):

@@ -79,7 +79,7 @@ def decode(data: bytes, declared: str = "") -> str:
     text = _decoded(data, declared)
     if not _readable(text):
         raise InputError("reader.unreadable")
-    if misread(text):
+    if is_misread(text):
         raise InputError("reader.garbled")
     return clean(text)
 
@@ -200,7 +200,7 @@ def _readable(text: str) -> bool:
     return nonsense <= most and counts["Cc"] <= _MOST_CONTROLS * len(text)
 
 
-def misread(text: str) -> bool:
+def is_misread(text: str) -> bool:
     """Whether ``text`` was read in a wrong encoding before it came here."""
     sample = text[:_SAMPLE]
     visible = len(sample) - sum(map(sample.count, " \t\r\n"))

@@ -85,7 +85,7 @@ def blocks_of(text: str) -> Iterator[Block]:
         elif token.type == "tr_open":
             rows.append([])
         elif token.type == "table_close":
-            yield from tables.blocks_of([cell for row in rows for cell in row])
+            yield from tables.table_blocks([cell for row in rows for cell in row])
             rows = []
         elif token.type in ("fence", "code_block", "html_block"):
             for lines in paragraphs(_TAGS.sub(" ", token.content) if token.type == "html_block" else token.content):

@@ -186,7 +186,7 @@ class _Flow:
         for child in table:
             if name_of(child) == "caption" and (text := flat(child)):
                 self.blocks.append(Block.of("paragraph", text))
-        self.blocks += tables.blocks_of(cells)
+        self.blocks += tables.table_blocks(cells)
 
 
 def cells_of(table: Any) -> list[tables.Cell]:

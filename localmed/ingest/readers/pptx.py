@@ -69,7 +69,7 @@ def _shape(shape: Any) -> Iterator[Block]:
         for inner in shape.shapes:
             yield from _shape(inner)
     elif getattr(shape, "has_table", False):
-        yield from tables.blocks_of(list(_cells(shape.table)))
+        yield from tables.table_blocks(list(_cells(shape.table)))
     elif getattr(shape, "has_chart", False):
         yield from _chart(shape.chart)
     elif shape.has_text_frame:
@@ -124,7 +124,7 @@ def _chart(chart: Any) -> Iterator[Block]:
                 for column, (_, values) in enumerate(series, start=1)
                 if row < len(values) and values[row] is not None
             ]
-        yield from tables.blocks_of(cells)
+        yield from tables.table_blocks(cells)
 
 
 def _diagram(shape: Any) -> Iterator[Block]:

@@ -17,7 +17,7 @@ from localmed.ingest.parsed import FieldMapping, SourceRecord
 from localmed.ingest.readers.pdf import grid, reader
 from localmed.ingest.readers.pdf.grid import find_ruled
 from localmed.ingest.readers.pdf.layout import Placed
-from localmed.ingest.readers.pdf.scan import with_tables
+from localmed.ingest.readers.pdf.scan import place_in_tables
 from localmed.ingest.readers.pdf.text import Piece
 from tests.ingest.readers.pdf import fixtures
 
@@ -216,7 +216,7 @@ def test_a_table_without_rules_on_a_page_read_by_ocr() -> None:
         for number, row in enumerate(ROWS)
         for x, text in zip(PLACES, row, strict=False)
     ]
-    placed, (seen,), _ = with_tables(pieces, (), 595, 500)
+    placed, (seen,), _ = place_in_tables(pieces, (), 595, 500)
     assert (seen.height, seen.width) == (len(ROWS), 4)
     assert [piece.cell for piece in placed] == list(seen.cells)
 

@@ -11,10 +11,10 @@ import pytest
 from localmed.domain import Box
 from localmed.ingest import line_ends
 from localmed.ingest.chunking import text_of
-from localmed.ingest.readers.pdf.grid import Grid, as_tables
+from localmed.ingest.readers.pdf.grid import Grid, keep_tables
 from localmed.ingest.readers.pdf.paragraphs import paragraphs
-from localmed.ingest.readers.pdf.tables import Carry, lost_cells, lost_notes, table_blocks
-from localmed.ingest.readers.pdf.text import Cell, Piece, set_together
+from localmed.ingest.readers.pdf.tables import Carry, count_lost_cells, make_notes, table_blocks
+from localmed.ingest.readers.pdf.text import Cell, Piece, join_row
 from tests.ingest.readers.pdf import fixtures as make
 from tests.ingest.readers.pdf.test_reader import read_one
 from tests.words import said, words
@@ -207,7 +207,7 @@ def test_items_of_a_chinese_cell_stay_apart_and_broken_ones_do_not(tmp_path: Pat
 def test_a_row_stands_where_its_pieces_are_shown() -> None:
     first = Piece(50, 10, 90, 20, "Give", box=Box(3, 10, 50, 20, 90), ocr=0.9, size=10)
     second = Piece(100, 12, 140, 21, "aspirin", box=Box(3, 12, 100, 21, 140), ocr=0.8, size=10)
-    row = set_together([first, second, Piece(145, 12, 160, 21, "now", size=10)])
+    row = join_row([first, second, Piece(145, 12, 160, 21, "now", size=10)])
     assert (row.text, row.frame) == ("Give aspirin now", (50, 10, 160, 21))
     assert (row.box, row.ocr) == (Box(3, 10, 50, 21, 140), round((4 * 0.9 + 7 * 0.8) / 11, 3))
 
@@ -223,10 +223,10 @@ def in_cells(*texts: str) -> list[Piece]:
 def test_what_no_row_shows_is_counted_by_cells() -> None:
     pieces = in_cells("Drug", "Dose", "aspirin", "75 mg", "75 mg")
     row = [replace(pieces[2], text="Drug: aspirin;"), replace(pieces[3], text="Dose: 75 mg")]
-    assert lost_cells(pieces[:4], [row], ()) == 0
-    assert lost_cells(pieces, [row], ()) == 1  # the same words at another place do not stand for it
-    assert lost_cells(pieces[:4], [], ("Drug", "Dose")) == 2
-    assert lost_cells(pieces[2:3], [[replace(pieces[2], y0=-1e12, y1=1e12)]], ()) == 0
+    assert count_lost_cells(pieces[:4], [row], ()) == 0
+    assert count_lost_cells(pieces, [row], ()) == 1  # the same words at another place do not stand for it
+    assert count_lost_cells(pieces[:4], [], ("Drug", "Dose")) == 2
+    assert count_lost_cells(pieces[2:3], [[replace(pieces[2], y0=-1e12, y1=1e12)]], ()) == 0
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_what_no_row_shows_is_counted_by_cells() -> None:
 def test_what_reads_as_a_table(filled: tuple[str, ...], table: bool) -> None:
     grid = Grid(50, 50, 250, 90, (50, 150, 250), 2, tuple(CELLS[:4]))
     pieces = [piece for piece in in_cells(*filled) if piece.text]
-    assert as_tables([grid], lambda _: pieces) == ([grid] if table else [], pieces)
+    assert keep_tables([grid], lambda _: pieces) == ([grid] if table else [], pieces)
 
 
 def test_a_cell_that_came_into_no_row_is_told() -> None:
@@ -246,7 +246,7 @@ def test_a_cell_that_came_into_no_row_is_told() -> None:
         carry = Carry()
         table_blocks(Grid(50, 50, 250, 90, (50, 150, 250), height, tuple(CELLS[:4])), pieces, 7, True, carry)
         assert carry.lost == lost
-    assert words(list(lost_notes(Carry(lost={7: 2})))) == [said("pdf.cells_lost", page=7, count=2)]
+    assert words(list(make_notes(Carry(lost={7: 2})))) == [said("pdf.cells_lost", page=7, count=2)]
 
 
 def test_two_tables_of_one_page_have_cells_of_their_own(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from localmed.domain.errors import InputError, LimitExceeded
 from localmed.ingest.parsed import FieldMapping, SourceRecord
 from localmed.ingest.readers.pdf.page import GARBLED, NO_TEXT, TOO_LITTLE, is_garbled, why_ocr
 from localmed.ingest.readers.pdf.reader import read
-from localmed.ingest.readers.pdf.text import cleaned
+from localmed.ingest.readers.pdf.text import clean_text
 from tests.ingest.readers.pdf import fixtures as make
 from tests.words import phrase, words
 
@@ -305,7 +305,7 @@ def test_radicals_and_raised_figures_are_repaired(tmp_path: Path) -> None:
     ],
 )
 def test_cleaned(raw: str, clean: str) -> None:
-    assert cleaned(raw) == clean
+    assert clean_text(raw) == clean
 
 
 def test_owner_only_encryption_is_read(tmp_path: Path) -> None:
