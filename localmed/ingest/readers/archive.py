@@ -63,7 +63,6 @@ def _zip(path: Path, into: Path, bounds: ReadBounds) -> Iterator[Member | Fault]
 
 
 def _tar(path: Path, into: Path, bounds: ReadBounds) -> Iterator[Member | Fault]:
-    """Read a tar archive once from its beginning; sizes are checked before each member is unpacked."""
     unpacked = 0
     with tarfile.open(path, "r|*") as archive:
         for number, member in enumerate(archive):

@@ -69,7 +69,6 @@ def _rows(path: Path, text: str) -> Iterator[list[str]]:
 
 
 def _items(path: Path, rows: list[list[str]]) -> Iterator[json_records.Item]:
-    """The rows as objects, their fields named by the first row."""
     if not rows:
         raise InputError("reader.no_text", name=path.name)
     names = [one_line(name) for name in rows[0]]

@@ -80,10 +80,18 @@ class _Body:
         """The blocks among the children of ``parent``."""
         for element in parent:
             if element.tag == W + "p":
-                yield from self._paragraph(element)
+                if text := office.line("".join(self._texts(element))):
+                    level = self._level(element)
+                    yield Block.of("heading" if level else "paragraph", text, level)
+                yield from self._boxes(element)
                 yield from self._referred(element)
             elif element.tag == W + "tbl":
-                yield from self._table(element)
+                cells = list(self._cells(element))
+                if tables.width_of(cells) > 1:
+                    yield from tables.table_blocks(cells)
+                    yield from (block for paragraph in element.iter(W + "p") for block in self._boxes(paragraph))
+                else:
+                    yield from (block for cell in _children(element, "tc") for block in self.blocks(cell))
                 yield from self._referred(element)
             elif element.tag in _WRAPPERS:
                 yield from self.blocks(element)
@@ -96,13 +104,6 @@ class _Body:
             yield message("reader.hidden_text", count=self._hidden)
         if any(relation.reltype.endswith("/comments") for relation in document.part.rels.values()):
             yield message("reader.comments")
-
-    def _paragraph(self, element: Any) -> Iterator[Block]:
-        text = office.line("".join(self._texts(element)))
-        level = self._level(element)
-        if text:
-            yield Block.of("heading", text, level) if level else Block.of("paragraph", text)
-        yield from self._boxes(element)
 
     def _boxes(self, element: Any) -> Iterator[Block]:
         """The text boxes in ``element``; the older of two forms of one box is left out."""
@@ -120,22 +121,10 @@ class _Body:
         return 0 if style is None else self._levels.get(style.get(W + "val", ""), 0)
 
     def _referred(self, element: Any) -> Iterator[Block]:
-        """The footnotes and endnotes of ``element``."""
         for reference in element.iter(*_NOTES):
             note = self._footnotes[_NOTES[reference.tag]].pop(reference.get(W + "id", ""), None)
             if note is not None and (text := self._cell(note)):
                 yield Block.of("paragraph", text)
-
-    # --- tables ----------------------------------------------------------------------------------------------------
-
-    def _table(self, table: Any) -> Iterator[Block]:
-        cells = list(self._cells(table))
-        if tables.width_of(cells) > 1:
-            yield from tables.table_blocks(cells)
-            yield from (block for paragraph in table.iter(W + "p") for block in self._boxes(paragraph))
-        else:
-            for cell in _children(table, "tc"):
-                yield from self.blocks(cell)
 
     def _cells(self, table: Any) -> Iterator[Cell]:
         above: dict[int, Cell] = {}  # by column, a cell that may continue
@@ -157,8 +146,6 @@ class _Body:
     def _cell(self, cell: Any) -> str:
         """The text of a cell or note, including its tables and boxes."""
         return office.line(" ".join("".join(self._texts(part)) for part in cell.iter(W + "p")))
-
-    # --- the visible words of one paragraph ------------------------------------------------------------------------
 
     def _texts(self, parent: Any) -> Iterator[str]:
         """The words of ``parent`` without those of text boxes."""
@@ -231,7 +218,6 @@ def _outline(element: Any) -> int:
 
 
 def _footnotes(part: Any, kind: str) -> dict[str, Any]:
-    """The footnotes or endnotes of a document, by id."""
     for relation in part.rels.values():
         if relation.reltype.endswith(f"/{kind}") and not relation.is_external:
             root = office.tree(relation.target_part.blob)

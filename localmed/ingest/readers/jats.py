@@ -38,7 +38,6 @@ _VOCABULARY = Vocabulary(
     sections=frozenset({"sec", "app"}),
     labels=frozenset({"label"}),
 )
-_IDS = (("pmid", "pmid"), ("doi", "doi"), ("pmc", "pmc"), ("pmcid", "pmc"))
 _DATES = ("epub", "electronic", "ppub", "print", "pub", "collection", "")
 
 
@@ -119,18 +118,13 @@ def _is_raised_reference(element: Element, raised: bool) -> bool:
 
 
 def _identifiers(meta: Element) -> Iterator[str]:
-    numbers: dict[str, str] = {}
-    for kind, scheme in _IDS:
-        for text in texts(meta, f"article-id[@pub-id-type='{kind}']"):
-            numbers.setdefault(scheme, text)
-    for scheme in ("pmid", "pmc", "doi"):
-        if scheme in numbers:
-            number = numbers[scheme]
+    for scheme, kinds in (("pmid", ("pmid",)), ("pmc", ("pmc", "pmcid")), ("doi", ("doi",))):
+        numbers = [text for kind in kinds for text in texts(meta, f"article-id[@pub-id-type='{kind}']")]
+        for number in numbers[:1]:
             yield f"pmc:PMC{number.removeprefix('PMC')}" if scheme == "pmc" else f"{scheme}:{number}"
 
 
 def _relations(meta: Element) -> Iterator[tuple[str, str]]:
-    """Links to other articles, such as the one that this article corrects."""
     for article in meta.iterfind("related-article"):
         kind = article.get("related-article-type", "").replace("-", "_")
         target = article.get("{http://www.w3.org/1999/xlink}href", "")

@@ -96,7 +96,6 @@ def items(path: Path, mapping: FieldMapping) -> Iterator[Item]:
 
 
 def _array_items(path: Path, text: str, start: int) -> Iterator[Item]:
-    """The elements of the array that begins at ``start``."""
     at = _blank(text, start + 1)
     number = 0
     while not text.startswith("]", at):
@@ -169,7 +168,6 @@ def _why_unusable(error: Exception) -> Message:
 
 
 def _blank(text: str, at: int) -> int:
-    """The end of the white space that begins at ``at``."""
     match = _SPACE.match(text, at)
     return match.end() if match else at
 
@@ -236,7 +234,6 @@ def _field_blocks(value: dict[str, Any], mapping: FieldMapping) -> Iterator[Bloc
 
 
 def _pair(section: Any) -> tuple[str, Any]:
-    """A section's heading and text; a text that is no object has no heading."""
     if not isinstance(section, dict):
         return "", section
     heading = next((section[name] for name in _SECTION_HEADINGS if isinstance(section.get(name), str)), "")
@@ -251,7 +248,6 @@ def _section(heading: str, text: str) -> Iterator[Block]:
 
 
 def _field(value: dict[str, Any], name: str, mapping: FieldMapping) -> Any:
-    """The source's value for our field ``name``."""
     mapped = mapping.fields.get(name)
     if isinstance(mapped, str):
         return _look(value, mapped)
@@ -286,7 +282,6 @@ def _flat(value: Any) -> Iterator[Any]:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """The texts and numbers in a value, cleaned."""
     for item in _flat(value):
         if isinstance(item, str) or (isinstance(item, int | float) and not isinstance(item, bool)):
             text = clean(str(item))

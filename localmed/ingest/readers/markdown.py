@@ -98,7 +98,6 @@ def _block(lines: list[str], level: int) -> Iterator[Block]:
 
 
 def _lines(inline: Token) -> list[str]:
-    """The words of an inline token, by lines of the source."""
     pieces = [""]
     for child in inline.children or ():
         if child.type in ("softbreak", "hardbreak"):

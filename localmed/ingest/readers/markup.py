@@ -211,6 +211,5 @@ def _span(cell: Any, name: str) -> int:
 
 
 def _is_hidden(element: Any) -> bool:
-    """Whether a browser would hide it."""
     style = element.get("style", "").replace(" ", "").lower()
     return element.get("hidden") is not None or "display:none" in style or "visibility:hidden" in style

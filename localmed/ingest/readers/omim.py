@@ -96,7 +96,6 @@ def _record(entry: _Entry) -> SourceRecord | None:
 
 
 def _text_entries(path: Path) -> Iterator[_Entry | Fault]:
-    """The entries of the text form, one at a time."""
     number = 0
     for number, lines in enumerate(_raw_records(path), start=1):
         yield _text_entry(lines, message("reader.record", number=number))
@@ -154,7 +153,6 @@ def _sections(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _newest(text: str) -> str:
-    """The latest month/day/year date in ``text``."""
     return max((values.iso_date(year, month, day) for month, day, year in _DATE.findall(text)), default="")
 
 

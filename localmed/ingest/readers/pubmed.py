@@ -155,7 +155,6 @@ def _record(article: Element, where: Message) -> SourceRecord | Fault:
 
 
 def _abstract(citation: Element) -> Iterator[Block]:
-    """The abstract's parts, each after its label as a heading."""
     for part in (*citation.iterfind("Article/Abstract/AbstractText"), *citation.iterfind("Abstract/AbstractText")):
         text = flat(part)
         label = values.one_line(part.get("Label", ""))

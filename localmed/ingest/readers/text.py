@@ -66,11 +66,15 @@ def read_book(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Faul
     """Yield the textbook as one record."""
     text, notes = whole_text(path)
     lines = filter(None, map(one_line, text.split("\n")))
-    levels = ((line, _book_level(line)) for line in lines)
-    blocks = tuple(Block.of("heading" if level else "paragraph", line, level) for line, level in levels)
+    blocks: list[Block] = []
+    for line in lines:
+        level = 0  # 1 for a part, 2 for a chapter, 3 for a section
+        if len(line) <= BOOK_HEADING_CHARACTERS and not _BOOK_SENTENCE.search(line):
+            level = next((depth for depth, pattern in enumerate(_BOOK_HEADINGS, 1) if pattern.fullmatch(line)), 0)
+        blocks.append(Block.of("heading" if level else "paragraph", line, level))
     if not any(block.kind == "paragraph" for block in blocks):
         raise InputError("reader.no_text", name=path.name)
-    yield SourceRecord("", path.stem, blocks, notes=notes)
+    yield SourceRecord("", path.stem, tuple(blocks), notes=notes)
 
 
 def whole_text(path: Path, declared: str = "") -> tuple[str, tuple[Message, ...]]:
@@ -160,10 +164,3 @@ def _title(blocks: tuple[Block, ...]) -> str:
     alone = len(first.lines) == 1 and len(blocks) > 1 and len(text) <= _TITLE_CHARACTERS
     sentence = text.rstrip().endswith((".", "。", "！", "？", "!", ";", "；", ",", "，"))
     return text if first.kind == "heading" or (alone and not sentence) else ""
-
-
-def _book_level(line: str) -> int:
-    """1 for a part, 2 for a chapter, 3 for a section; 0 for text."""
-    if len(line) > BOOK_HEADING_CHARACTERS or _BOOK_SENTENCE.search(line):
-        return 0
-    return next((level for level, pattern in enumerate(_BOOK_HEADINGS, start=1) if pattern.fullmatch(line)), 0)

@@ -138,7 +138,6 @@ def _cells(sheet: Any, layout: _Layout) -> list[Cell]:
 
 
 def _read_layout(path: Path, part: str) -> _Layout:
-    """The merged and hidden parts of the sheet in ``part``, read in one pass in constant memory."""
     from defusedxml.ElementTree import iterparse
     from openpyxl.utils.cell import range_boundaries
 

@@ -43,7 +43,6 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
 
 
 def _items(path: Path, name: str, mapping: FieldMapping) -> Iterator[json_records.Item]:
-    """The records as objects, their texts as blocks."""
     for number, element in enumerate(elements(path, frozenset({name}), local=True), start=1):
         value: dict[str, Any] = {}
         for ours, source in mapping.fields.items():

@@ -106,7 +106,6 @@ def _make_grid(boxes: list[Frame]) -> Grid | None:
 
 
 def _bands_between(edges: Sequence[float], start: float, end: float) -> tuple[int, int]:
-    """The bands between ``edges`` whose middle lies between ``start`` and ``end``."""
     inside = [index for index, (low, high) in enumerate(itertools.pairwise(edges)) if start <= (low + high) / 2 <= end]
     return (inside[0], inside[-1] + 1) if inside else (0, 0)
 

@@ -162,7 +162,6 @@ def _order_bands(bands: list[list[Item]], body: float, depth: int) -> list[list[
 
 
 def _groups(bands: list[list[Item]], body: float) -> list[_Group[Item]]:
-    """Group neighbouring bands while a gutter runs through them."""
     groups: list[_Group[Item]] = []
     for band in bands:
         covered = _covered(band)
@@ -195,7 +194,6 @@ def _take_back(groups: list[_Group[Item]], group: _Group[Item], body: float) -> 
 
 
 def _take_headings(before: _Group[Item], group: _Group[Item], body: float) -> None:
-    """Move the large headings, or the caption, at the foot of ``before`` to ``group``."""
     if len(before.bands) > 1 and _is_caption(before.bands[-1], before, group):
         group.bands.insert(0, before.bands.pop())
         return
@@ -223,7 +221,6 @@ def _covered(items: Sequence[Placed]) -> list[Interval]:
 
 
 def _union(intervals: Sequence[Interval]) -> list[Interval]:
-    """Merge overlapping intervals, from left to right."""
     merged: list[Interval] = []
     for start, end in sorted(intervals):
         if merged and start <= merged[-1][1]:

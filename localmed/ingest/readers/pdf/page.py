@@ -317,7 +317,6 @@ def _visible(page: Any, pieces: list[Piece]) -> list[Piece]:
 
 
 def _inked(picture: Any, piece: Piece, scale: float) -> bool:
-    """Whether most pixels under ``piece`` are darker than paper."""
     left, right = (max(0, min(picture.width, int(x * scale))) for x in (piece.x0, piece.x1))
     rows = range(max(0, int(piece.y0 * scale)), min(picture.height, int(piece.y1 * scale) + 1))
     samples, stride = picture.samples_mv, picture.stride

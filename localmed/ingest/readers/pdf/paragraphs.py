@@ -271,7 +271,6 @@ def levels(headings: Sequence[Paragraph], body: Body) -> list[int]:
 
 
 def _continues(first: Paragraph, second: Paragraph) -> bool:
-    """Whether ``second``, at the top of a column or page, continues ``first``."""
     last, start = first.rows[-1], second.rows[0]
     if not (last.upright and start.upright) or abs(last.size - start.size) > SAME_SIZE * last.size:
         return False
@@ -322,7 +321,6 @@ def _join_note(kept: Sequence[Paragraph | None], index: int, after: int) -> None
 
 
 def _half_before(kept: Sequence[Paragraph | None], index: int, size: float) -> Paragraph | None:
-    """The paragraph before ``index`` in the same size, skipping smaller type."""
     for place in range(index - 1, max(-1, index - 1 - JOIN_OVER), -1):
         one = kept[place]
         if one is None:

@@ -255,7 +255,8 @@ def _add_page(flow: _Flow, page: Page, body: Body) -> None:
     top = True
     for region in reading_order(items, body.size):
         flow.opens.add(len(flow.parts))
-        for kind, run in itertools.groupby(filter(_is_read, region), type):
+        read = [item for item in region if isinstance(item, Piece | Grid | Figure)]
+        for kind, run in itertools.groupby(read, type):
             if kind is Piece:
                 flow.parts.extend(paragraphs(column_rows([item for item in run if isinstance(item, Piece)])))
                 continue
@@ -266,11 +267,6 @@ def _add_page(flow: _Flow, page: Page, body: Body) -> None:
     for piece in loose:
         if not piece.upright:
             flow.parts.extend(paragraphs(column_rows([piece])))
-
-
-def _is_read(item: Placed) -> bool:
-    """Whether ``item`` is no separator, which ends no run of text within a region."""
-    return isinstance(item, Piece | Grid | Figure)
 
 
 def _blocks(flow: _Flow, body: Body) -> list[Block]:
@@ -287,7 +283,6 @@ def _blocks(flow: _Flow, body: Body) -> list[Block]:
 
 
 def _block(part: Paragraph, carry: Carry, level: int = 0) -> Block:
-    """Make a block of ``part``: a heading if ``level`` is above 0."""
     lines, torn = tuple(map(make_line, part.rows)), any(row.between for row in part.rows)
     if torn:
         carry.doubtful |= {line.box.page for line in lines if line.box}

@@ -66,7 +66,6 @@ def _sample_lines(page: Page) -> list[Piece]:
 
 
 def _spread(lines: Sequence[Piece], most: int) -> list[Piece]:
-    """At most ``most`` of ``lines``, from all over the page."""
     return [lines[number * len(lines) // most] for number in range(most)] if len(lines) > most else list(lines)
 
 
@@ -267,7 +266,6 @@ def _typical_type(pages: Sequence[Page], every: Sequence[Piece]) -> tuple[tuple[
 
 
 def _set_type(line: Piece, typical: tuple[float, float], families: dict[bool, str]) -> Piece:
-    """``line`` with a type size and family, and without the margins of its box."""
     usual, size = typical
     ratio = (line.y1 - line.y0) / usual
     if abs(ratio - 1) > ROUGH:

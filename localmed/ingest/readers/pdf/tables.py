@@ -153,12 +153,6 @@ def _is_doubtful(grid: Grid, rows: Sequence[_Row], names: Sequence[str]) -> bool
     return grid.predicted and (unnamed or apart > MOST_APART * len(body))
 
 
-def _is_one_word(piece: Piece, after: Piece) -> bool:
-    """Whether the lines of two cells touch as inside a word."""
-    touches = abs(piece.middle - after.middle) < SAME_LINE and abs(after.x0 - piece.x1) < CLOSE_UP
-    return touches and piece.text.rstrip()[-1:].isalnum() and after.text.lstrip()[:1].isalnum()
-
-
 def _goes_on(above: _Row, below: _Row) -> int:
     """Whether the text of a cell continues in the one below: ``GO_ON`` if a word is missing, 1 if possible, else 0."""
     under = {(slot.column, slot.width): slot.text for slot in below}
@@ -175,8 +169,10 @@ def _goes_on(above: _Row, below: _Row) -> int:
 
 def _is_cut(first: _Slot, second: _Slot) -> bool:
     """Whether a word or number continues in the next cell: "fo" and "r adults", "98," and "452"."""
-    if any(itertools.starmap(_is_one_word, itertools.product(first.lines, second.lines))):
-        return True
+    for piece, after in itertools.product(first.lines, second.lines):
+        touches = abs(piece.middle - after.middle) < SAME_LINE and abs(after.x0 - piece.x1) < CLOSE_UP
+        if touches and piece.text.rstrip()[-1:].isalnum() and after.text.lstrip()[:1].isalnum():
+            return True
     left, right = first.text.rstrip(), second.text.lstrip()
     return bool(_NUMBER_BEGUN.search(left) and right[:1].isdigit()) or bool(
         left[-1:].isdigit() and _NUMBER_GOES_ON.match(right)
@@ -251,7 +247,6 @@ def _split(row: _Row) -> list[_Row]:
 
 
 def _header_count(grid: Grid, rows: Sequence[_Row], goes_on: bool) -> int:
-    """The number of header rows at the top."""
     if len(rows) < 2 or not _may_head(rows[0]):
         return 0
     first = rows[0]
@@ -280,7 +275,6 @@ def _bold(row: _Row) -> bool:
 
 
 def _lines(grid: Grid, row: _Row, carry: Carry) -> list[Piece]:
-    """The lines of ``row``, with its section and the names of its columns."""
     chinese = any(is_cjk(character) for slot in row for character in slot.text)
     if tables.is_full(row[0], grid.width):
         short = len(row[0].text) <= tables.SECTION_CHARACTERS

@@ -244,7 +244,6 @@ def _insert_marks(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _chars(line: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """The characters of ``line``, each with its span."""
     return [(char, span) for span in line["spans"] for char in span["chars"]]
 
 
