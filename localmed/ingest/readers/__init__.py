@@ -112,7 +112,11 @@ def _by_content(path: Path) -> str:
     head = _head(path)
     if head.startswith(_PDF):
         return "pdf"
-    root = _root(head)
+    at = 0
+    while skipped := _PROLOGUE.match(head, at):
+        at = skipped.end()
+    match = _ELEMENT.match(head, at)
+    root = match[1].decode("ascii", "replace") if match else ""
     if root in _BY_ROOT:
         return _BY_ROOT[root]
     if root in _MEDQUAD_ROOTS and _MEDQUAD_MARKS.search(head):  # other files have these roots too
@@ -137,12 +141,3 @@ def _head(path: Path) -> bytes:
             return file.read(_SNIFFED).replace(b"\x00", b"").lstrip(b"\xef\xbb\xbf\xff\xfe")
     except (OSError, EOFError, zlib.error) as error:
         raise InputError("reader.broken", name=path.name, reason=reason(error)) from None
-
-
-def _root(head: bytes) -> str:
-    """The name of the XML root element, "" if ``head`` is no XML."""
-    at = 0
-    while skipped := _PROLOGUE.match(head, at):
-        at = skipped.end()
-    match = _ELEMENT.match(head, at)
-    return match[1].decode("ascii", "replace") if match else ""

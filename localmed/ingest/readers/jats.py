@@ -54,7 +54,15 @@ def _record(article: Element, number: int) -> SourceRecord | Fault:
     title_element = meta.find("title-group/article-title")
     title = "" if title_element is None else flat(_drop_references(title_element))
     identifiers = tuple(_identifiers(meta))
-    blocks = tuple(_blocks(article, meta))
+    parts: list[Block] = []
+    for abstract in (*meta.iterfind("abstract"), *meta.iterfind("trans-abstract")):
+        untitled = abstract.find("title") is None
+        parts += [Block.of("heading", "Abstract", 1)] if untitled else []
+        parts += markup.blocks_of(_drop_references(abstract), _VOCABULARY, int(untitled))
+    for name in ("body", "back", "floats-group"):
+        if (element := article.find(name)) is not None:
+            parts += markup.blocks_of(_drop_references(element), _VOCABULARY)
+    blocks = tuple(parts)
     key = identifiers[0].partition(":")[2] if identifiers else f"#{number}"
     if not any(block.kind != "heading" for block in blocks):
         if not title:
@@ -81,17 +89,6 @@ def _record(article: Element, number: int) -> SourceRecord | Fault:
         status="withdrawn" if withdrawn else "",
         notes=(message("reader.retracted"),) if withdrawn else (),
     )
-
-
-def _blocks(article: Element, meta: Element) -> Iterator[Block]:
-    for abstract in (*meta.iterfind("abstract"), *meta.iterfind("trans-abstract")):
-        untitled = abstract.find("title") is None
-        if untitled:
-            yield Block.of("heading", "Abstract", 1)
-        yield from markup.blocks_of(_drop_references(abstract), _VOCABULARY, int(untitled))
-    for part in ("body", "back", "floats-group"):
-        if (element := article.find(part)) is not None:
-            yield from markup.blocks_of(_drop_references(element), _VOCABULARY)
 
 
 def _drop_references(element: Element) -> Element:

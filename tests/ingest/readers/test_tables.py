@@ -1,4 +1,4 @@
-"""Tables: every filled cell comes out, under the right names; CSV; sheets."""
+"""Tables: every filled cell appears under the right names; CSV; sheets."""
 
 from __future__ import annotations
 

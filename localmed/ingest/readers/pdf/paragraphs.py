@@ -161,7 +161,7 @@ def _begins(current: Paragraph, row: Piece, after: Piece | None, pitch: float) -
     step = (row.y1 - last.y1) / max(last.size, row.size, 1.0)
     if step > WIDE_GAP * max(pitch, 1.0) or step < -1 or not row.upright or not last.upright:
         return True
-    if not row.as_large_as(last) or _face_changes(current, row):
+    if not row.shares_size(last) or _face_changes(current, row):
         return True
     labelled = bool(LABEL.match(current.rows[0].text))
     if LABEL.match(row.text) and not _in_sentence(current, row, labelled):
@@ -179,7 +179,7 @@ def _face_changes(current: Paragraph, row: Piece) -> bool:
     if row.bold != all(one.bold for one in current.rows):
         return row.bold or len(current.rows) <= HEADING_ROWS
     last = current.rows[-1]
-    if row.family_of(last) or (current.full and row.drawn and last.drawn):
+    if row.shares_family(last) or (current.full and row.drawn and last.drawn):
         return False
     return row.cjk == last.cjk and all(one.family == last.family for one in current.rows)
 
@@ -315,7 +315,7 @@ def _join_note(kept: Sequence[Paragraph | None], index: int, after: int) -> None
     column = [one for one in kept[index:after] if one is not None and one.rows]
     if first is None or not column or first.size > column[0].size * (1 - SAME_SIZE):
         return
-    second = next((one for one in column if one.rows[0].as_large_as(first.rows[-1])), None)
+    second = next((one for one in column if one.rows[0].shares_size(first.rows[-1])), None)
     if second is not None and second.rows[0].text[0].islower() and _continues(first, second):
         _append(first, second)
 

@@ -131,19 +131,14 @@ def _keys(piece: Piece, page: Page) -> Iterator[Key]:
 def _is_on_many(near: set[int], pages: tuple[int, int], small: bool) -> bool:
     """Whether a line on the pages ``near`` belongs to the document or a large part of it."""
     sides = [sum(number % 2 == side for number in near) for side in (0, 1)]
-    return (
-        len(near) >= (HALF if small else MOST) * sum(pages)
-        or any(count >= max(RECURS, MOST * every) for count, every in zip(sides, pages, strict=True))
-        # step 2: the name of a chapter on its left-hand pages
-        or max(_longest_run(near, step) for step in (1, 2)) >= (RUN if small else 2 * RUN)
-    )
-
-
-def _longest_run(numbers: set[int], step: int) -> int:
-    ends: dict[int, int] = {}  # last page of a run -> length
-    for number in sorted(numbers):
-        ends[number] = ends.get(number - step, 0) + 1
-    return max(ends.values(), default=0)
+    if len(near) >= (HALF if small else MOST) * sum(pages):
+        return True
+    if any(count >= max(RECURS, MOST * every) for count, every in zip(sides, pages, strict=True)):
+        return True
+    runs: dict[tuple[int, int], int] = {}  # (step, last page) -> length
+    for step, number in itertools.product((1, 2), sorted(near)):  # 2: the name of a chapter on its left-hand pages
+        runs[step, number] = runs.get((step, number - step), 0) + 1
+    return max(runs.values(), default=0) >= (RUN if small else 2 * RUN)
 
 
 # --- hyphens ----------------------------------------------------------------------------------------------------------

@@ -50,10 +50,9 @@ FLAGS = (
 
 _SUPERSCRIPTS = str.maketrans("0123456789+-−()", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁽⁾")
 _SYMBOLS = {0xF0B7: "•", 0xF0A7: "▪", 0xF0D8: "➢", 0xF0FC: "✓", 0xF06F: "□", 0xF0A8: "□", 0xF0FE: "☑", 0xF06C: "●"}
-_LIGATURES = {0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "ffl", 0xFB05: "st", 0xFB06: "st"}
-_RADICALS = {point: unicodedata.normalize("NFKC", chr(point)) for point in range(0x2E80, 0x2FE0)}
-# The supplement's radicals have no NFKC mapping; those that are whole characters, after EquivalentUnifiedIdeograph.
-_RADICALS |= dict(
+_COMPATIBLE = {p: unicodedata.normalize("NFKC", chr(p)) for p in (*range(0x2E80, 0x2FE0), *range(0xFB00, 0xFB07))}
+# Radicals of the supplement without NFKC mapping; those of whole characters, after EquivalentUnifiedIdeograph.
+_COMPATIBLE |= dict(
     zip(
         map(
             ord,
@@ -69,7 +68,7 @@ _DROPPED = {
     for point in (*range(0x10000), *range(0xE0000, 0xE0080))
     if unicodedata.category(chr(point)) in {"Cc", "Cf"} and point not in _SPACES and point != 0xAD
 }
-_CLEAN: dict[int, str | None] = {**_DROPPED, **_SYMBOLS, **_LIGATURES, **_RADICALS, **_SPACES}
+_CLEAN: dict[int, str | None] = {**_DROPPED, **_SYMBOLS, **_COMPATIBLE, **_SPACES}
 _CJK = re.compile(r"[⺀-〿぀-ヿ㐀-䶿一-鿿豈-﫿＀-￯]")
 
 _LEADERS = re.compile(r"\s*(?:[.·…]\s?){5,}")
@@ -137,12 +136,12 @@ class Piece(Placed):
         """Whether the font is drawn in the file (Type 3): such fonts have no name, and one face has many of them."""
         return self.family.startswith("Type3")
 
-    def as_large_as(self, other: Piece) -> bool:
+    def shares_size(self, other: Piece) -> bool:
         """Whether both have words of one size."""
         sizes, others = ({row.size, *(size for _, size, _ in row.faces)} for row in (self, other))
         return any(abs(one - another) <= SAME_SIZE * another for one in sizes for another in others)
 
-    def family_of(self, other: Piece) -> bool:
+    def shares_family(self, other: Piece) -> bool:
         """Whether both have words of one font family, each in its main script."""
         families, others = (
             {row.family, *(family for cjk, _, family in row.faces if cjk == row.cjk)} for row in (self, other)
@@ -168,8 +167,17 @@ def join_row(row: Sequence[Piece]) -> Piece:
     boxes = [piece.box for piece in row if piece.box]
     box = Box(boxes[0].page, *enclose((box.x0, box.y0, box.x1, box.y1) for box in boxes)) if boxes else None
     sure = mean_confidence(row)
+    text = row[0].text
+    for before, piece in itertools.pairwise(row):
+        small = piece.size < SUPERSCRIPT_SHARE * before.size
+        if piece.x0 - before.x1 > 0.5 * piece.size:  # also between two Chinese words
+            text = f"{text} {piece.text}"
+        elif small and piece.text.isdigit() and piece.y1 < before.y1 - 0.2 * before.size:
+            text += piece.text.translate(_SUPERSCRIPTS)  # MuPDF made a line of a raised number
+        else:
+            text = join_runs(text, piece.text)
     return replace(
-        most, x0=x0, y0=y0, x1=x1, y1=y1, text=_row_text(row), bold=all(piece.bold for piece in row), box=box,
+        most, x0=x0, y0=y0, x1=x1, y1=y1, text=text, bold=all(piece.bold for piece in row), box=box,
         faces=frozenset(face for piece in row for face in piece.faces), ocr=None if sure is None else round(sure, 3),
     )  # fmt: skip
 
@@ -201,26 +209,21 @@ def join_runs(first: str, second: str) -> str:
     return f"{first} {second}"
 
 
-def _row_text(row: Sequence[Piece]) -> str:
-    text = row[0].text
-    for before, piece in itertools.pairwise(row):
-        small = piece.size < SUPERSCRIPT_SHARE * before.size
-        if piece.x0 - before.x1 > 0.5 * piece.size:  # also between two Chinese words
-            text = f"{text} {piece.text}"
-        elif small and piece.text.isdigit() and piece.y1 < before.y1 - 0.2 * before.size:
-            text += piece.text.translate(_SUPERSCRIPTS)  # MuPDF made a line of a raised number
-        else:
-            text = join_runs(text, piece.text)
-    return text
-
-
 def read_pieces(page: Any, cell_of: CellOf | None = None) -> list[Piece]:
     """Read the pieces of ``page`` in no particular order; text that is printed twice counts once."""
     matrix = page.rotation_matrix
     blocks = page.get_text("rawdict", flags=FLAGS, sort=False)["blocks"]
     lines = _insert_marks([line for block in blocks for line in block.get("lines", ())])
     pieces = [piece for line in lines for piece in _line_pieces(line, matrix, cell_of)]
-    if edges := _narrow_edges(pieces):
+    # columns behind gutters so narrow that MuPDF joined lines across them
+    frames = [piece.frame for piece in pieces if piece.upright]
+    tall = median([y1 - y0 for _, y0, _, y1 in frames] or [0.0])
+    edges = [
+        edge
+        for _, edge, _, _ in gutters(frames, tall)
+        if any(x0 < edge - tall < edge + tall < x1 for x0, _, x1, _ in frames)
+    ]
+    if edges:
         pieces = [piece for line in lines for piece in _line_pieces(line, matrix, cell_of, edges)]
     return _drop_echoes(pieces)
 
@@ -253,14 +256,6 @@ def _has_room(line: dict[str, Any], mark: dict[str, Any]) -> bool:
         return False
     small = mark["spans"][0]["size"] <= MARK_SIZE * line["spans"][0]["size"]
     return small and not any(x0 < sum(char["bbox"][::2]) / 2 < x1 for char, _ in _chars(line) if char["c"] != " ")
-
-
-def _narrow_edges(pieces: Sequence[Piece]) -> list[float]:
-    """The left edges of columns behind gutters so narrow that MuPDF joined lines across them."""
-    frames = [piece.frame for piece in pieces if piece.upright]
-    tall = median([y1 - y0 for _, y0, _, y1 in frames] or [0.0])
-    edges = [right for _, right, _, _ in gutters(frames, tall)]
-    return [edge for edge in edges if any(x0 < edge - tall < edge + tall < x1 for x0, _, x1, _ in frames)]
 
 
 def _drop_echoes(pieces: list[Piece]) -> list[Piece]:

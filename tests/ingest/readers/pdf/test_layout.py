@@ -1,4 +1,4 @@
-"""What print does to a text, undone: broken words, mixed faces, rules over columns, footnotes, tables in two parts."""
+"""Text as it was before print: broken words, mixed faces, rules over columns, footnotes, tables in two parts."""
 
 from __future__ import annotations
 
@@ -45,8 +45,7 @@ def test_a_hyphen_stays_where_the_document_writes_the_word_with_it(tmp_path: Pat
 
 
 def test_a_row_that_begins_small_and_bold_goes_on_in_the_next(tmp_path: Path) -> None:
-    document = pymupdf.open()
-    page = document.new_page(width=300, height=400)
+    document, page = make.new_page(width=300, height=400)
     make.lines(page, 40, 60, ["The ward is open to visitors on every day of", "the week, and closed at night."])
     page.insert_text((40, 86), "FURTHER INFORMATION CONTACT:", fontsize=7, fontname="hebo")
     after = 44 + pymupdf.get_text_length("FURTHER INFORMATION CONTACT:", fontname="hebo", fontsize=7)
@@ -60,8 +59,7 @@ def test_a_row_that_begins_small_and_bold_goes_on_in_the_next(tmp_path: Path) ->
 
 @pytest.mark.slow
 def test_a_rule_over_all_columns_ends_what_stands_above_it(tmp_path: Path) -> None:
-    document = pymupdf.open()
-    page = document.new_page(width=600, height=400)
+    document, page = make.new_page(width=600, height=400)
     page.insert_text((50, 50), "Ward rules", fontsize=20)
     make.lines(page, 310, 48, ["Hospital bulletin", "Volume 7, number 3"])
     page.draw_line((50, 80), (550, 80))
@@ -94,8 +92,7 @@ def test_a_footnote_goes_on_at_the_foot_of_the_next_column(tmp_path: Path) -> No
 
 
 def test_accents_printed_over_letters_become_part_of_them(tmp_path: Path) -> None:
-    document = pymupdf.open()
-    page = document.new_page(width=400, height=300)
+    document, page = make.new_page(width=400, height=300)
     width = pymupdf.get_text_length("M", fontsize=12)
     page.insert_text((50, 60), "M", fontsize=12)
     page.insert_text((50 + width, 60), "e", fontsize=12)
@@ -144,8 +141,7 @@ def test_a_new_header_over_an_empty_column_is_not_lost(tmp_path: Path) -> None:
 
 
 def test_a_header_over_nothing_but_sections_is_not_lost(tmp_path: Path) -> None:
-    document = pymupdf.open()
-    page = document.new_page(width=500, height=400)
+    document, page = make.new_page()
     for y, row in (
         (60, ("Checked", "Answer", "Areas for improvement")),
         (100, ("gloves", "yes", "")),
@@ -162,8 +158,7 @@ def test_a_header_over_nothing_but_sections_is_not_lost(tmp_path: Path) -> None:
 
 
 def test_a_table_without_rules_under_a_bold_header(tmp_path: Path) -> None:
-    document = pymupdf.open()
-    page = document.new_page(width=500, height=400)
+    document, page = make.new_page()
     rows = [
         ("apixaban", "5 mg", "every 12 hours"),
         ("warfarin", "3 mg", "every 24 hours"),
@@ -188,8 +183,7 @@ def test_headings_side_by_side_over_columns_of_prose_are_no_table(tmp_path: Path
 
 
 def test_items_of_a_chinese_cell_stay_apart_and_broken_ones_do_not(tmp_path: Path) -> None:
-    document = pymupdf.open()
-    page = document.new_page(width=500, height=400)
+    document, page = make.new_page()
     edges, levels = (50, 150, 320), (60, 90, 150)
     for level in levels:
         page.draw_line((edges[0], level), (edges[-1], level))
@@ -250,8 +244,7 @@ def test_a_cell_that_came_into_no_row_is_told() -> None:
 
 
 def test_two_tables_of_one_page_have_cells_of_their_own(tmp_path: Path) -> None:
-    document = pymupdf.open()
-    page = document.new_page(width=500, height=400)
+    document, page = make.new_page()
     make.ruled(page, 40, [("Medicine", "Dose", "Interval"), ("aspirin", "75 mg", "once a day")])
     make.ruled(page, 160, [("Food", "Salt", "Portions"), ("bread", "1 g", "as often as wanted")])
     record = read_one(make.save(document, tmp_path / "two.pdf"))
@@ -263,7 +256,7 @@ def test_two_tables_of_one_page_have_cells_of_their_own(tmp_path: Path) -> None:
 
 
 def test_a_face_that_is_drawn_in_many_fonts_breaks_no_sentence() -> None:
-    """A browser prints Chinese as Type 3 fonts without a name, another one for each few hundred characters."""
+    """A browser prints Chinese in unnamed Type 3 fonts, one for each few hundred characters."""
 
     def row(text: str, y: float, width: float, font: int) -> Piece:
         return Piece(50.0, y, 50.0 + width, y + 9, text, f"Type3 ({font} 0 R)", size=9.0)
@@ -278,8 +271,7 @@ def test_a_face_that_is_drawn_in_many_fonts_breaks_no_sentence() -> None:
 
 
 def test_a_raised_figure_is_read_where_room_was_left_for_it(tmp_path: Path) -> None:
-    document = pymupdf.open()
-    page = document.new_page()
+    document, page = make.new_page()
     before, after = "a filtration rate above 30 mL/min/1.73 m", ", the starting dose is 5 mg once a day"
     end = 50 + pymupdf.get_text_length(before, fontsize=12)
     page.insert_text((50, 100), before, fontsize=12)
