@@ -129,7 +129,13 @@ def _decode_raw(data: bytes, declared: str) -> str:
     if name := declared.lower().replace("_", "-"):
         with suppress(UnicodeDecodeError, LookupError):
             return data.decode(_WIDER.get(name, name))
-    encoding = _utf16_by_look(data) or _gb18030(data) or _guessed(data)
+    encoding = _utf16_by_look(data) or _gb18030(data)
+    if not encoding:
+        import charset_normalizer  # here: it takes 40 ms to import and few files need it
+
+        best = charset_normalizer.from_bytes(data[:_SAMPLE]).best()
+        encoding = best.encoding if best else "utf-8"
+        encoding = "cp1252" if encoding in _LATIN else encoding
     try:
         return data.decode(encoding)
     except (UnicodeDecodeError, LookupError):
@@ -176,14 +182,6 @@ def _gb18030(data: bytes) -> str:
     pairs = _HIGH_PAIR.findall(data[:_SAMPLE])
     common = sum(1 for pair in pairs if _GB2312_PAIR.fullmatch(pair))
     return "gb18030" if common >= _LEAST_CHINESE * len(pairs) else ""
-
-
-def _guessed(data: bytes) -> str:
-    import charset_normalizer  # here: it takes 40 ms to import and few files come this far
-
-    best = charset_normalizer.from_bytes(data[:_SAMPLE]).best()
-    guess = best.encoding if best else "utf-8"
-    return "cp1252" if guess in _LATIN else guess
 
 
 def is_misread(text: str) -> bool:

@@ -10,6 +10,7 @@ Not covered: allelic variants, clinical synopses, references, gene maps.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -97,25 +98,22 @@ def _record(entry: _Entry) -> SourceRecord | None:
 
 def _text_entries(path: Path) -> Iterator[_Entry | Fault]:
     number = 0
-    for number, lines in enumerate(_raw_records(path), start=1):
-        yield _text_entry(lines, message("reader.record", number=number))
-    if not number:
-        raise InputError("reader.omim_text", name=path.name)
-
-
-def _raw_records(path: Path) -> Iterator[list[bytes]]:
     lines: list[bytes] | None = None
     with path.open("rb") as file:
-        for line in file:
+        for line in itertools.chain(file, [b""]):
             mark = line.strip()
-            if mark in (_RECORD, _END):
-                if lines is not None:
-                    yield lines
-                lines = [] if mark == _RECORD else None
+            if lines is not None and (mark in (_RECORD, _END) or not line):
+                if not line:  # no *THEEND*: the file may end in the middle of this entry
+                    lines.append(_FIELD + b" CUT")
+                number += 1
+                yield _text_entry(lines, message("reader.record", number=number))
+                lines = None
+            if mark == _RECORD:
+                lines = []
             elif lines is not None:
                 lines.append(line)
-    if lines is not None:
-        yield [*lines, _FIELD + b" CUT"]  # no *THEEND*: the file may end in the middle of this entry
+    if not number:
+        raise InputError("reader.omim_text", name=path.name)
 
 
 def _text_entry(lines: list[bytes], where: Message) -> _Entry | Fault:

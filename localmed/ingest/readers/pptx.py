@@ -32,19 +32,16 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
 
     notes = office.check(path, bounds_of(mapping))
     presentation = office.open_package(path, Presentation)
-    slides = office.open_package(
-        path, lambda _: list(enumerate(presentation.slides, start=1))
-    )  # parts that are missing
+    # parts of a slide may be missing, so slides are read through ``open_package`` too
+    slides = office.open_package(path, lambda _: list(enumerate(presentation.slides, start=1)))
     shown = [(number, slide) for number, slide in slides if slide.element.get("show", "1") not in ("0", "false")]
-    blocks = office.open_package(
-        path, lambda _: tuple(block for number, slide in shown for block in _slide(number, slide))
-    )
+    blocks = office.open_package(path, lambda _: tuple(block for each in shown for block in _slide(*each)))
     if not any(block.kind != "heading" for block in blocks):
         raise InputError("reader.no_text_pptx", name=path.name)
     if len(shown) < len(slides):
         notes.append(message("reader.hidden_slides", count=len(slides) - len(shown)))
     title = office.line(presentation.core_properties.title)
-    title = "" if values.meaning("placeholders", title.lower()) else title  # PowerPoint's default
+    title = "" if values.meaning("placeholders", title.lower()) else title  # a default title
     first = next((heading for _, slide in shown if (heading := _title(slide))), "")
     yield SourceRecord("", title or first or path.stem, blocks, notes=tuple(notes))
 

@@ -26,7 +26,7 @@ from localmed.ingest.readers.text import has_chinese
 
 HEADER_CHARACTERS = 80  # a marked header; the longest in drug tables holds ~70
 PLAIN_HEADER_CHARACTERS = 30  # an unmarked header
-SECTION_CHARACTERS = 60  # a longer is_full-width row is a note of the table
+SECTION_CHARACTERS = 60  # a longer full-width row is a note of the table
 MOST_SPAN = 1_000  # columns or rows that a cell may claim, as HTML allows; more is a slip or an attack
 LIST_ROWS = 3  # below a header; a shorter table may be the names and values above the real one
 _LONGER = 2  # times a header's length, above which the cells below are text
@@ -83,7 +83,7 @@ def width_of(cells: Sequence[Cell]) -> int:
 
 
 def names_of(rows: Sequence[Row], columns: int) -> tuple[str, ...]:
-    """The name of each column: the texts above it in header ``rows``, except is_full-width ones."""
+    """The name of each column: the texts above it in header ``rows``, except full-width ones."""
     names: list[list[str]] = [[] for _ in range(columns)]
     for row in rows:
         for cell in row:

@@ -51,7 +51,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     notes = office.check(path, bounds_of(mapping))
     blocks: list[Block] = []
     layouts: list[_Layout] = []
-    with _opened(path) as book:
+    with _open_book(path) as book:
         for sheet in book.worksheets:
             if sheet.sheet_state == "visible":
                 layouts.append(_read_layout(path, sheet._worksheet_path))
@@ -67,7 +67,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
 def table(path: Path, bounds: ReadBounds) -> list[list[str]]:
     """The rows of the first visible sheet, including hidden ones; raise ``InputError`` if it cannot be opened."""
     office.check(path, bounds)
-    with _opened(path) as book:
+    with _open_book(path) as book:
         sheet = next(worksheet for worksheet in book.worksheets if worksheet.sheet_state == "visible")
         return [[_show(cell.value, cell.number_format or "") for cell in row] for row in sheet.iter_rows()]
 
@@ -100,7 +100,7 @@ def _plain(value: float) -> str:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def _open_book(path: Path) -> Iterator[Any]:
     """The workbook of an original; openpyxl opens only files with an ending, so it gets the open file."""
     import openpyxl
 

@@ -44,7 +44,7 @@ from localmed.ingest.readers.pdf.text import Piece, display_frame, read_pieces, 
 # form no words, Chinese characters that no text uses. Figures alone are not judged.
 #
 # Not covered: a layer of sound words that differs from the page, single garbled words, languages in other scripts. A
-# page of base sequences has no words and counts as garbled; therefore garbled text is never discarded.
+# page of base sequences has no words and counts as garbled, so a garbled layer stays unless OCR replaces it.
 
 NO_TEXT = message("ocr.no_text")
 TOO_LITTLE = message("ocr.little_text")

@@ -157,23 +157,6 @@ def test_a_header_over_nothing_but_sections_is_not_lost(tmp_path: Path) -> None:
     assert not any("table cell" in note for note in words(read_one(path).notes))
 
 
-def test_a_table_without_rules_under_a_bold_header(tmp_path: Path) -> None:
-    document, page = make.new_page()
-    rows = [
-        ("apixaban", "5 mg", "every 12 hours"),
-        ("warfarin", "3 mg", "every 24 hours"),
-        ("aspirin", "75 mg", "daily"),
-    ]
-    for number, row in enumerate([("Medicine", "Dose", "Interval"), *rows]):
-        for x, text in zip(make.EDGES, row, strict=False):
-            page.insert_text((x, 60 + 14 * number), text, fontsize=10, fontname="helv" if number else "hebo")
-    make.lines(page, 50, 150, ["Doses are for adults with normal renal function, and are", "halved in all others."])
-    assert texts(make.save(document, tmp_path / "bare.pdf")) == [
-        *(f"Medicine: {name}; Dose: {dose}; Interval: {often}" for name, dose, often in rows),
-        "Doses are for adults with normal renal function, and are halved in all others.",
-    ]
-
-
 def test_headings_side_by_side_over_columns_of_prose_are_no_table(tmp_path: Path) -> None:
     runs: list[make.Run] = []
     for x, word in ((50, "First"), (335, "Second"), (620, "Third")):
