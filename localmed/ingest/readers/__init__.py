@@ -59,7 +59,7 @@ SUFFIXES = (*_BY_SUFFIX, *_XML_SUFFIXES, *_ARCHIVES)
 _BY_ROOT = {"PubmedArticleSet": "pubmed", "PubmedBookArticleSet": "pubmed", "pmc-articleset": "jats"}
 _JATS_MARKS = re.compile(rb"<article-meta[ >]|JATS|NLM//DTD Journal")
 _MEDLINE = re.compile(rb"\s*PMID- ?\d")
-_MEDQUAD_ROOTS = frozenset({"Document", "DiseaseFile", "doc"})
+MEDQUAD_ROOTS = frozenset({"Document", "DiseaseFile", "doc"})
 _MEDQUAD_MARKS = re.compile(rb"<(?:QAPairs|Focus|qaPairs|doctitle-focus)>")
 
 _SNIFFED = 65_536  # bytes; a DTD with an internal subset before the root stays below this
@@ -119,7 +119,7 @@ def _by_content(path: Path) -> str:
     root = match[1].decode("ascii", "replace") if match else ""
     if root in _BY_ROOT:
         return _BY_ROOT[root]
-    if root in _MEDQUAD_ROOTS and _MEDQUAD_MARKS.search(head):  # other files have these roots too
+    if root in MEDQUAD_ROOTS and _MEDQUAD_MARKS.search(head):  # other files have these roots too
         return "medquad"
     if root == "article" and _JATS_MARKS.search(head):
         return "jats"

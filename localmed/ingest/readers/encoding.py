@@ -124,8 +124,9 @@ def _decode_raw(data: bytes, declared: str) -> str:
             return data[len(mark) :].decode(encoding, "replace")
     if encoding := _utf16_by_zeros(data):
         return data.decode(encoding, "replace")
-    if (text := _utf8(data)) is not None:
-        return text
+    with suppress(UnicodeDecodeError):
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        return decoder.decode(data) + ("\ufffd" if decoder.getstate()[0] else "")  # a last character may be cut off
     if name := declared.lower().replace("_", "-"):
         with suppress(UnicodeDecodeError, LookupError):
             return data.decode(_WIDER.get(name, name))
@@ -140,16 +141,6 @@ def _decode_raw(data: bytes, declared: str) -> str:
         return data.decode(encoding)
     except (UnicodeDecodeError, LookupError):
         raise InputError("reader.unreadable") from None
-
-
-def _utf8(data: bytes) -> str | None:
-    """``data`` as strict UTF-8, with U+FFFD for a last character that is cut off."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    try:
-        text = decoder.decode(data)
-    except UnicodeDecodeError:
-        return None
-    return text + "\ufffd" if decoder.getstate()[0] else text
 
 
 def _utf16_by_zeros(data: bytes) -> str:

@@ -196,15 +196,15 @@ def _make_record(value: dict[str, Any], name: str, mapping: FieldMapping, titled
     blocks = tuple(_field_blocks(value, mapping))
     plain = {ours: values.one_line(" ".join(_texts(_field(value, ours, mapping)))) for ours in _PLAIN}
     lists = {ours: tuple(map(values.one_line, _texts(_field(value, ours, mapping)))) for ours in _LISTS}
-    untold = not any(block.kind != "heading" for block in blocks)
-    if untold and not (titled and plain["title"]):
+    bare = not any(block.kind != "heading" for block in blocks)
+    if bare and not (titled and plain["title"]):
         raise Unusable(message("reader.has_no_text"))
     scheme = mapping.options.get("id_scheme", "")
     known = plain["id"] or ("" if name.startswith("#") else name)  # a place in the file is no identifier
     return SourceRecord(
         key=known or name,
         title=plain["title"],
-        blocks=(Block.of("paragraph", plain["title"]),) if untold else blocks,
+        blocks=(Block.of("paragraph", plain["title"]),) if bare else blocks,
         edition=values.edition(plain["edition"]),
         language=values.language(plain["language"]),
         url=plain["url"],
@@ -213,7 +213,7 @@ def _make_record(value: dict[str, Any], name: str, mapping: FieldMapping, titled
         mesh=lists["mesh"],
         status=values.status(plain["status"]),
         replaced_by=plain["replaced_by"],
-        notes=(message("reader.no_abstract"),) if untold else (),
+        notes=(message("reader.no_abstract"),) if bare else (),
     )
 
 

@@ -11,7 +11,7 @@ Not covered: YAML beyond ``key: value`` (nested keys and lists are ignored), foo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -47,8 +47,8 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  
         key="",
         title=front.get("title", "") or first_heading(blocks[:1]) or path.stem,
         blocks=blocks,
-        edition=values.edition(_first(front, _EDITION_KEYS)),
-        language=values.language(_first(front, _LANGUAGE_KEYS)),
+        edition=values.edition(next(filter(None, map(front.get, _EDITION_KEYS)), "")),
+        language=values.language(next(filter(None, map(front.get, _LANGUAGE_KEYS)), "")),
         url=front.get("url", ""),
         identifiers=tuple(front.get("identifiers", "").replace(",", " ").split()),
         status=status,
@@ -107,7 +107,3 @@ def _lines(inline: Token) -> list[str]:
         elif child.type in ("text", "code_inline", "text_special"):
             pieces[-1] += child.content
     return pieces
-
-
-def _first(front: dict[str, str], keys: Sequence[str]) -> str:
-    return next((front[key] for key in keys if front.get(key)), "")

@@ -17,12 +17,12 @@ from xml.etree.ElementTree import Element
 
 from localmed.domain import message
 from localmed.ingest.parsed import FILE, Block, Fault, FieldMapping, SourceRecord
+from localmed.ingest.readers import MEDQUAD_ROOTS
 from localmed.ingest.readers.encoding import clean
 from localmed.ingest.readers.markup import elements, flat, texts
 from localmed.ingest.readers.text import paragraphs
 from localmed.ingest.readers.values import one_line
 
-ROOTS = frozenset({"Document", "DiseaseFile", "doc"})
 _PAIRS = ("QAPairs/QAPair", "qaPairs/pair")
 _FOCUS = ("Focus", "doctitle-focus")
 _CUIS = (".//CUI", ".//cui")
@@ -31,7 +31,7 @@ _CUIS = (".//CUI", ".//cui")
 def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
     """Yield a record for each answered question of the file, and faults."""
     questions = mapping.options.get("index_questions", True) is not False
-    for document in elements(path, ROOTS):
+    for document in elements(path, MEDQUAD_ROOTS):
         pairs = [pair for name in _PAIRS for pair in document.iterfind(name)]
         answered = [pair for pair in pairs if flat(_part(pair, "Answer"))]
         if pairs and not answered:

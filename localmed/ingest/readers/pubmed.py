@@ -229,15 +229,22 @@ def _tagged_record(article: dict[str, list[str]], number: int) -> SourceRecord |
     pmid = _first(article, "PMID")
     if not pmid.isdecimal():
         return Fault(message("reader.article", number=number), message("reader.no_pmid"))
+    links = [
+        (kind, _PMID.search(reference))
+        for tag, kind in values.vocabulary()["medline"].items()
+        for reference in article[tag]
+    ]
+    doi = next((place for place in (*article["AID"], *article["LID"]) if place.endswith("[doi]")), "")
+    numbers = {"doi": doi.removesuffix("[doi]").strip(), "pmc": _first(article, "PMC")}
     return _make_record(
         pmid=pmid,
         title=_first(article, "TI") or _first(article, "BTI") or _first(article, "TT"),
         abstract=tuple(_tagged_abstract(_first(article, "AB"))),
         edition=_tagged_date(article),
-        identifiers=_tagged_identifiers(article),
+        identifiers=(f"{scheme}:{number}" for scheme, number in numbers.items() if number),
         types=tuple(article["PT"]),
         mesh=tuple(dict.fromkeys(heading.partition("/")[0].strip("*") for heading in article["MH"])),
-        links=tuple(_tagged_links(article)),
+        links=tuple((kind, f"pmid:{target[1]}" if target else "") for kind, target in links),
         languages=article["LA"],
     )
 
@@ -258,22 +265,6 @@ def _tagged_abstract(text: str) -> Iterator[Block]:
         yield Block.of("heading", label[1], 2)
         if part := text[label.end() : end].strip():
             yield Block.of("paragraph", part)
-
-
-def _tagged_links(article: dict[str, list[str]]) -> Iterator[tuple[str, str]]:
-    for tag, kind in values.vocabulary()["medline"].items():
-        for reference in article[tag]:
-            pmid = _PMID.search(reference)
-            yield kind, f"pmid:{pmid[1]}" if pmid else ""
-
-
-def _tagged_identifiers(article: dict[str, list[str]]) -> Iterator[str]:
-    places = [*article["AID"], *article["LID"]]
-    doi = next((place.removesuffix("[doi]").strip() for place in places if place.endswith("[doi]")), "")
-    if doi:
-        yield f"doi:{doi}"
-    if pmc := _first(article, "PMC"):
-        yield f"pmc:{pmc}"
 
 
 def _tagged_date(article: dict[str, list[str]]) -> str:

@@ -28,7 +28,7 @@ from localmed.ingest.readers import bounds_of
 from localmed.ingest.readers.pdf.grid import Grid, pieces_of
 from localmed.ingest.readers.pdf.layout import Placed, reading_order
 from localmed.ingest.readers.pdf.opening import is_cut_off, open_document
-from localmed.ingest.readers.pdf.page import Figure, Page, read_page
+from localmed.ingest.readers.pdf.page import REASONS, Figure, Page, read_page
 from localmed.ingest.readers.pdf.paragraphs import (
     Body,
     Paragraph,
@@ -39,7 +39,7 @@ from localmed.ingest.readers.pdf.paragraphs import (
     levels,
     paragraphs,
 )
-from localmed.ingest.readers.pdf.scan import read_scans, summarise
+from localmed.ingest.readers.pdf.scan import read_scans
 from localmed.ingest.readers.pdf.tables import TOP_OF_PAGE, Carry, make_line, make_notes, table_blocks
 from localmed.ingest.readers.pdf.text import Piece, clean_text
 
@@ -310,11 +310,15 @@ def _notes(pages: Sequence[Page], removed: int) -> tuple[Message, ...]:
             if flaw:
                 flawed.setdefault(flaw, []).append(page.number)
     notes = [message("pdf.on_pages", pages=_pages(numbers), note=flaw) for flaw, numbers in flawed.items()]
-    for why, numbers, mean, least in summarise(pages):
-        read = message("ocr.read", reason=why, mean=mean, least=least)
-        if len(numbers) == 1:
-            read = message("ocr.read_one", reason=why, mean=mean)
-        notes.append(message("pdf.on_pages", pages=_pages(numbers), note=read))
+    for reason in REASONS:
+        read = {page.number: page.ocr for page in pages if page.ocr is not None and page.needs == reason}
+        if not read:
+            continue
+        note = message("ocr.read_one", reason=reason, mean=sum(read.values()))
+        if len(read) > 1:
+            mean = sum(read.values()) / len(read)
+            note = message("ocr.read", reason=reason, mean=mean, least=min(read.values()))
+        notes.append(message("pdf.on_pages", pages=_pages(list(read)), note=note))
     if removed:
         notes.append(message("pdf.furniture", count=removed))
     return tuple(notes)

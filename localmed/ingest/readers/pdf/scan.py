@@ -24,7 +24,7 @@ from statistics import median
 import pymupdf
 
 from localmed.config import ReadBounds
-from localmed.domain import Message, message
+from localmed.domain import message
 from localmed.ingest.ocr import child as ocr
 from localmed.ingest.ocr.gutters import Frame
 from localmed.ingest.ocr.pages import TRIES, Failure, Ocr, Scan, Seen
@@ -39,7 +39,7 @@ from localmed.ingest.readers.pdf.grid import (
     with_predicted,
 )
 from localmed.ingest.readers.pdf.layout import Placed
-from localmed.ingest.readers.pdf.page import FOREIGN, NO_TEXT, ODD, REASONS, UNTRUE, Page, is_odd
+from localmed.ingest.readers.pdf.page import FOREIGN, NO_TEXT, ODD, UNTRUE, Page, is_odd
 from localmed.ingest.readers.pdf.text import Piece, clean_text, enclose, is_cjk, mean_confidence, to_box
 
 # --- does the text layer match the printed page? ----------------------------------------------------------------------
@@ -273,15 +273,6 @@ def _set_type(line: Piece, typical: tuple[float, float], families: dict[bool, st
     margin = min(MARGIN * (line.y1 - line.y0), (line.x1 - line.x0) / 4)
     family = families.get(line.script, "")
     return replace(line, x0=line.x0 + margin, x1=line.x1 - margin, size=size, family=family)
-
-
-def summarise(pages: Sequence[Page]) -> Iterator[tuple[Message, list[int], float, float]]:
-    """For each reason for OCR: the numbers of the pages read, and their mean and least confidence."""
-    for reason in REASONS:
-        read = [(page.number, page.ocr) for page in pages if page.ocr is not None and page.needs == reason]
-        if read:
-            numbers, means = zip(*read, strict=True)
-            yield reason, list(numbers), sum(means) / len(means), min(means)
 
 
 # --- tables of a scanned page -----------------------------------------------------------------------------------------
