@@ -84,7 +84,7 @@ class _Body:
                     level = self._level(element)
                     yield Block.of("heading" if level else "paragraph", text, level)
                 yield from self._boxes(element)
-                yield from self._referred(element)
+                yield from self._referenced_notes(element)
             elif element.tag == W + "tbl":
                 cells = list(self._cells(element))
                 if tables.width_of(cells) > 1:
@@ -92,7 +92,7 @@ class _Body:
                     yield from (block for paragraph in element.iter(W + "p") for block in self._boxes(paragraph))
                 else:
                     yield from (block for cell in _children(element, "tc") for block in self.blocks(cell))
-                yield from self._referred(element)
+                yield from self._referenced_notes(element)
             elif element.tag in _WRAPPERS:
                 yield from self.blocks(element)
 
@@ -120,7 +120,7 @@ class _Body:
             return _outline(outline)
         return 0 if style is None else self._levels.get(style.get(W + "val", ""), 0)
 
-    def _referred(self, element: Any) -> Iterator[Block]:
+    def _referenced_notes(self, element: Any) -> Iterator[Block]:
         for reference in element.iter(*_NOTES):
             note = self._footnotes[_NOTES[reference.tag]].pop(reference.get(W + "id", ""), None)
             if note is not None and (text := self._cell(note)):

@@ -122,12 +122,12 @@ def cell_lookup(grids: Sequence[Grid]) -> CellOf:
     """A function from a point of the page to the table cell there, or None outside tables."""
 
     def look(x: float, y: float) -> Cell | None:
-        def distance(cell: Cell) -> float:
-            return max(cell.x0 - x, 0.0, x - cell.x1) + max(cell.y0 - y, 0.0, y - cell.y1)
-
         for grid in grids:
             if grid.x0 <= x <= grid.x1 and grid.y0 <= y <= grid.y1:
-                return min(grid.cells, key=distance)
+                return min(
+                    grid.cells,
+                    key=lambda cell: max(cell.x0 - x, 0.0, x - cell.x1) + max(cell.y0 - y, 0.0, y - cell.y1),
+                )
         return None
 
     return look
