@@ -29,7 +29,7 @@ import pymupdf
 
 from localmed.domain import Box, errors
 from localmed.domain.errors import InputError, LocalmedError, reason
-from localmed.ingest.readers.pdf.opening import opened, picture, pixels, silence
+from localmed.ingest.readers.pdf.opening import open_document, picture, pixels, silence
 from localmed.process import confined
 
 THUMBNAIL_DPI = 80  # text of 9 points can just be read, and a page of text takes ~60 KB
@@ -54,7 +54,7 @@ TEXT_STYLE = (
 
 def render_page(file: Path, page: int, boxes: Sequence[Box], output: Path, dpi: int = DPI) -> None:
     """Write a PNG of page ``page`` (1-based) of the PDF ``file`` to ``output`` with that page's ``boxes`` marked."""
-    with opened(file) as document:
+    with open_document(file) as document:
         if not 1 <= page <= document.page_count:
             raise InputError("pdf.no_such_page", name=file.name, page=page, count=document.page_count)
         try:
@@ -67,7 +67,7 @@ def render_page(file: Path, page: int, boxes: Sequence[Box], output: Path, dpi: 
 
 def render_thumbnails(file: Path, pages: Sequence[int], folder: Path) -> None:
     """Write small JPEGs of ``pages`` (1-based) of the PDF ``file`` to ``folder``, named by page number."""
-    with opened(file) as document:
+    with open_document(file) as document:
         for number in pages:
             if not 1 <= number <= document.page_count:
                 continue

@@ -25,7 +25,7 @@ from localmed.config import ReadBounds
 from localmed.ingest.ocr import child as ocr
 from localmed.ingest.parsed import SourceRecord
 from localmed.ingest.parsing import Parser
-from localmed.ingest.readers.pdf.opening import opened, raster
+from localmed.ingest.readers.pdf.opening import open_document, raster
 from localmed.ingest.readers.pdf.page import read_page
 from tests.benchmarks.common import Place, Row, met
 
@@ -167,7 +167,7 @@ def routing(place: Place) -> Row:
     """Pages of text that would be given to OCR, and scanned ones that would not."""
     wrong, pages = [], 0
     for name, scanned in TEXTS:
-        with opened(place.data / name) as document:
+        with open_document(place.data / name) as document:
             texts = [read_page(document, index, 60_000) for index in range(document.page_count)]
         pages += len(texts)
         routed = {page.number for page in texts if page.needs}

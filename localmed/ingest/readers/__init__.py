@@ -1,9 +1,8 @@
-"""One reader a format or source; ``name_of`` finds the one for a file.
+"""Readers, one for each format or source; ``name_of`` selects the one for a file.
 
-Rules: a reader named by the manifest is taken as named, but for archives, whose members it is for; otherwise the file's
-extension decides, and for XML, for ``.txt`` and for files without a known extension the first bytes. Nothing is guessed
-beyond that: an unknown XML root or an unknown extension is refused with what to do, because text read by the wrong
-reader would answer questions. Reader modules are imported when first needed, so that only a PDF loads the PDF library.
+Rules: the manifest's reader applies, for archives to their members. Otherwise the extension decides; for XML, ``.txt``
+and unknown extensions the first bytes do. An unknown XML root or extension is refused, because text of the wrong reader
+would answer questions. Reader modules are imported at first use, so that only a PDF loads the PDF library.
 
 Not covered: a gzip layer around anything but XML and tar.
 """
@@ -14,6 +13,7 @@ import gzip
 import importlib
 import re
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
@@ -23,7 +23,7 @@ from localmed.domain.errors import InputError, reason
 from localmed.ingest.parsed import FieldMapping, Reader
 from localmed.process.files import open_regular
 
-# A reader's version goes up when it reads the same file differently: the pipeline then reads such files again.
+# Raise a reader's version when its output changes: the pipeline then reads its files again.
 VERSIONS = {"text": 1, "markdown": 2, "json": 2, "jsonl": 2, "pubmed": 4, "medquad": 2, "pdf": 10}
 VERSIONS |= {"docx": 2, "pptx": 1, "xlsx": 1, "csv": 1, "html": 1, "epub": 1, "jats": 1, "medline": 1, "archive": 1}
 VERSIONS |= {"xml": 1}  # only where a manifest names it and the fields
@@ -59,7 +59,7 @@ SUFFIXES = (*_BY_SUFFIX, *_XML_SUFFIXES, *_ARCHIVES)
 _BY_ROOT = {"PubmedArticleSet": "pubmed", "PubmedBookArticleSet": "pubmed", "pmc-articleset": "jats"}
 _JATS_MARKS = re.compile(rb"<article-meta[ >]|JATS|NLM//DTD Journal")
 _MEDLINE = re.compile(rb"\s*PMID- ?\d")
-_MEDQUAD_ROOTS = frozenset({"Document", "DiseaseFile", "doc"})
+MEDQUAD_ROOTS = frozenset({"Document", "DiseaseFile", "doc"})
 _MEDQUAD_MARKS = re.compile(rb"<(?:QAPairs|Focus|qaPairs|doctitle-focus)>")
 
 _SNIFFED = 65_536  # bytes; a DTD with an internal subset before the root stays below this
@@ -70,9 +70,9 @@ _ELEMENT = re.compile(rb"<([A-Za-z_][\w.-]*)")
 
 
 def name_of(path: Path, reader_name: str = "", content: Path | None = None) -> str:
-    """The name of the reader for ``path``, without importing it: ``reader_name`` if given, else by form.
+    """The name of the reader for ``path``: ``reader_name`` if given, else by form.
 
-    ``content`` is where its bytes lie, if not there.
+    ``content`` is the file with its bytes, if it is another.
     """
     if path.name.lower().endswith(_ARCHIVES) and reader_name not in GRAPHS:
         return "archive"
@@ -80,27 +80,30 @@ def name_of(path: Path, reader_name: str = "", content: Path | None = None) -> s
         if reader_name not in MODULES:
             raise InputError("reader.unknown", name=reader_name, readers=tuple(MODULES))
         return reader_name
-    by_suffix = _BY_SUFFIX.get(path.suffix.lower()) or _by_content(content or path)
-    return "medline" if by_suffix == "text" and _MEDLINE.match(_beginning(content or path)) else by_suffix
+    name = _BY_SUFFIX.get(path.suffix.lower()) or _by_content(content or path)
+    if name == "text":
+        with suppress(OSError, InputError), open_regular(content or path) as file:  # the reader reports errors
+            name = "medline" if _MEDLINE.match(file.read(64).removeprefix(b"\xef\xbb\xbf")) else name
+    return name
 
 
 def version_of(name: str, ocr: str = "") -> str:
-    """What a file's recipe says of the reader ``name``: its version; of archives, that of every reader.
+    """The version of the reader ``name`` in a file's recipe; for archives, that of every reader.
 
-    Of readers that use it the OCR engine too: once it is installed, what needed it is read again.
+    It includes the OCR engine for readers that use it, so that files are read again once OCR is installed.
     """
     version = repr(sorted(VERSIONS.items())) if name == "archive" else str(VERSIONS.get(name, 0))
     return f"{version} {ocr}" if ocr and name in ("pdf", "archive") else version
 
 
 def load(name: str) -> Reader:
-    """Import the reader called ``name``."""
+    """Import the reader ``name``."""
     module, _, function = MODULES[name].partition(":")
     return cast(Reader, getattr(importlib.import_module(module), function or "read"))
 
 
 def bounds_of(mapping: FieldMapping) -> ReadBounds:
-    """The bounds a reader works under: the child puts them among the options; a bare call gets the defaults."""
+    """The bounds of a reader: the child passes them among the options; a direct call gets the defaults."""
     bounds = mapping.options.get("bounds")
     return bounds if isinstance(bounds, ReadBounds) else ReadBounds()
 
@@ -109,10 +112,14 @@ def _by_content(path: Path) -> str:
     head = _head(path)
     if head.startswith(_PDF):
         return "pdf"
-    root = _root(head)
+    at = 0
+    while skipped := _PROLOGUE.match(head, at):
+        at = skipped.end()
+    match = _ELEMENT.match(head, at)
+    root = match[1].decode("ascii", "replace") if match else ""
     if root in _BY_ROOT:
         return _BY_ROOT[root]
-    if root in _MEDQUAD_ROOTS and _MEDQUAD_MARKS.search(head):  # the roots alone are anybody's
+    if root in MEDQUAD_ROOTS and _MEDQUAD_MARKS.search(head):  # other files have these roots too
         return "medquad"
     if root == "article" and _JATS_MARKS.search(head):
         return "jats"
@@ -124,17 +131,8 @@ def _by_content(path: Path) -> str:
     raise InputError("reader.no_reader", name=path.name, kind=kind, suffixes=SUFFIXES)
 
 
-def _beginning(path: Path) -> bytes:
-    """The first bytes of a text; none where it cannot be read, which its reader will say."""
-    try:
-        with open_regular(path) as file:
-            return file.read(64).removeprefix(b"\xef\xbb\xbf")
-    except (OSError, InputError):
-        return b""
-
-
 def _head(path: Path) -> bytes:
-    """The first bytes of ``path``, unzipped if need be; NULs are dropped so that UTF-16 XML shows its root."""
+    """The first bytes of ``path``, unzipped if need be, without NULs, so that UTF-16 XML shows its root."""
     try:
         with open_regular(path) as whole:
             zipped = whole.read(len(_GZIP)) == _GZIP
@@ -143,12 +141,3 @@ def _head(path: Path) -> bytes:
             return file.read(_SNIFFED).replace(b"\x00", b"").lstrip(b"\xef\xbb\xbf\xff\xfe")
     except (OSError, EOFError, zlib.error) as error:
         raise InputError("reader.broken", name=path.name, reason=reason(error)) from None
-
-
-def _root(head: bytes) -> str:
-    """The name of the XML root element, "" where ``head`` is not the beginning of XML."""
-    at = 0
-    while skipped := _PROLOGUE.match(head, at):
-        at = skipped.end()
-    match = _ELEMENT.match(head, at)
-    return match[1].decode("ascii", "replace") if match else ""

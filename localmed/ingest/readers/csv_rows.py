@@ -1,10 +1,10 @@
-"""CSV and TSV: a table as rows that repeat their header, or a record a row where the manifest maps fields.
+"""Reads CSV and TSV: a table as rows with their headers, or a record a row if the manifest maps fields.
 
-Rules: the separator is the one of comma, semicolon, tab and bar under which the first lines have the most columns
-alike; quoted cells may hold line ends. Without ``[fields]`` the file is one document, read as a sheet is
-(``tables.py``). With them each row is a record, its fields called as in the first row (``json_records.py``).
+Rules: the separator (comma, semicolon, tab or bar) is the one that gives most of the first lines the same number of
+columns; quoted cells may contain line ends. Without ``[fields]`` the file is one document, read as a sheet
+(``tables.py``). With them each row is a record, its fields named by the first row (``json_records.py``).
 
-Not covered: quotes other than ``"``; numbers are left as they are written.
+Not covered: quotes other than ``"``; numbers stay as written.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from localmed.ingest.readers.text import whole_text
 from localmed.ingest.readers.values import one_line
 
 _SEPARATORS = (",", ";", "\t", "|")
-_TRIED = 30  # lines that tell the separator
+_TRIED = 30  # lines that decide on the separator
 
 
 def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
-    """The table as one record, or each of its rows as one."""
+    """Yield the table as one record, or a record for each row."""
     text, notes = whole_text(path)
     csv.field_size_limit(bounds_of(mapping).record_characters)
     rows = list(_rows(path, text))
     if mapping.fields:
-        yield from json_records.records(_items(path, rows), mapping)
+        yield from json_records.make_records(_items(path, rows), mapping)
         return
     cells = [Cell(one_line(text), number, column) for number, row in enumerate(rows) for column, text in enumerate(row)]
     blocks = tuple(tables.sheet_blocks(cells))
@@ -45,17 +45,12 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
 
 
 def table(path: Path, data: bytes) -> list[list[str]]:
-    """The rows of ``data``, read from ``path``, each cell on one line; raise ``InputError`` for what is no table."""
+    """The rows of ``data``, the content of ``path``, each cell on one line; raise ``InputError`` if it is no table."""
     return [[one_line(cell) for cell in row] for row in _rows(path, text_of(path, data))]
 
 
-def separator_of(text: str) -> str:
-    """The separator of ``text``; a comma where nothing tells."""
-    return max(_SEPARATORS, key=lambda separator: _alike(text, separator))
-
-
-def _alike(text: str, separator: str) -> tuple[int, int]:
-    """How many of the first rows have the commonest number of columns above one, and that number."""
+def _count_alike(text: str, separator: str) -> tuple[int, int]:
+    """The number of first rows with the commonest number of columns above one, and that number."""
     lines = "\n".join(text.split("\n", _TRIED)[:_TRIED])
     try:
         counts = Counter(len(row) for row in csv.reader(io.StringIO(lines), delimiter=separator) if len(row) > 1)
@@ -65,7 +60,8 @@ def _alike(text: str, separator: str) -> tuple[int, int]:
 
 
 def _rows(path: Path, text: str) -> Iterator[list[str]]:
-    reader = csv.reader(io.StringIO(text), delimiter=separator_of(text), strict=True)
+    separator = max(_SEPARATORS, key=lambda one: _count_alike(text, one))
+    reader = csv.reader(io.StringIO(text), delimiter=separator, strict=True)
     try:
         yield from reader
     except csv.Error:
@@ -73,7 +69,6 @@ def _rows(path: Path, text: str) -> Iterator[list[str]]:
 
 
 def _items(path: Path, rows: list[list[str]]) -> Iterator[json_records.Item]:
-    """The rows as objects named by the first."""
     if not rows:
         raise InputError("reader.no_text", name=path.name)
     names = [one_line(name) for name in rows[0]]

@@ -1,13 +1,12 @@
-"""Word files (.docx, .docm): headings, paragraphs, list items, tables and footnotes in their order.
+"""Reads Word files (.docx, .docm): headings, paragraphs, list items, tables and footnotes in order.
 
-Rules: a heading is a paragraph with an outline level, its own or its style's, or in Word's style for titles. Text boxes
-and content controls are read where they stand, footnotes and endnotes after the paragraph or table that refers to them.
-Inserted text of tracked changes is read, deleted text is not, and a note says that changes are not accepted yet. Hidden
-text is left out and noted. Headers and footers repeat on every page and are left out. A table row that the author
-marked to repeat on each page is a header; a table of one column only lays out and is read as text. A raised figure
-stays raised. The title is the document's property, else its first heading.
+Rules: a heading is a paragraph with an outline level, its own or its style's, or in Word's title style. Text boxes and
+content controls are read in place, footnotes and endnotes after the paragraph or table that refers to them. Inserted
+text of tracked changes is read, deleted text is not, and a note says so. Hidden text is left out and noted. Headers and
+footers are left out. A table row that repeats on each page is a header; a table of one column is read as text. Raised
+figures stay raised. The title is the document's property, else its first heading.
 
-Not covered: numbers that Word counts by itself ("1.", "a)"), pictures, formulas beyond their words, comments (noted).
+Not covered: automatic numbers ("1.", "a)"), pictures, formulas beyond their words, comments (noted).
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _MACRO_TYPE = "application/vnd.ms-word.document.macroEnabled.main+xml"
 _LEVELS = 9  # Word has nine heading levels and outline level 9 for body text
 _NOTES = {W + "footnoteReference": "footnotes", W + "endnoteReference": "endnotes"}
 _WRAPPERS = frozenset(W + name for name in ("sdt", "sdtContent", "customXml", "smartTag", "ins", "moveTo"))
-# The Symbol font's code -> Unicode, for what medical texts use; any other becomes U+FFFD rather than a wrong sign.
+# The Symbol font's code -> Unicode, for signs of medical texts; any other becomes U+FFFD rather than a wrong sign.
 _SYMBOLS = {
     0x61: "α", 0x62: "β", 0x63: "χ", 0x64: "δ", 0x65: "ε", 0x67: "γ", 0x6B: "κ", 0x6C: "λ", 0x6D: "μ", 0x70: "π",
     0x73: "σ", 0x77: "ω", 0x44: "Δ", 0x57: "Ω", 0x53: "Σ", 0xA3: "≤", 0xB3: "≥", 0xB0: "°", 0xB1: "±", 0xB4: "×",
@@ -47,19 +46,19 @@ _SYMBOLS = {
 
 
 def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
-    """The file as one record."""
-    notes = office.checked(path, bounds_of(mapping))
-    document = office.opened(path, _document)
+    """Yield the file as one record."""
+    notes = office.check(path, bounds_of(mapping))
+    document = office.open_package(path, _open_document)
     body = _Body(document)
-    blocks = office.opened(path, lambda _: tuple(body.blocks(document.element.body)))
+    blocks = office.open_package(path, lambda _: tuple(body.blocks(document.element.body)))
     if not any(block.kind != "heading" for block in blocks):
         raise InputError("reader.no_text_docx", name=path.name)
     title = office.line(document.core_properties.title)
     yield SourceRecord("", title or first_heading(blocks) or path.stem, blocks, notes=(*notes, *body.notes(document)))
 
 
-def _document(path: str) -> Any:
-    """python-docx's document, of a file with macros as well."""
+def _open_document(path: str) -> Any:
+    """Open a document with python-docx, also one with macros."""
     from docx.opc.part import PartFactory
     from docx.package import Package
     from docx.parts.document import DocumentPart
@@ -69,27 +68,36 @@ def _document(path: str) -> Any:
 
 
 class _Body:
-    """Reads the body of one document; counts what it does not read as it stands."""
+    """Reads the body of one document; counts hidden text and tracked changes."""
 
     def __init__(self, document: Any) -> None:
         self._hidden = self._changes = 0
-        self._levels = _style_levels(document.styles)
+        styles = {style.element.get(W + "styleId", ""): style.element for style in document.styles}
+        self._levels = {name: _style_level(name, styles) for name in styles}
         self._footnotes = {kind: _footnotes(document.part, kind) for kind in ("footnotes", "endnotes")}
 
     def blocks(self, parent: Any) -> Iterator[Block]:
         """The blocks among the children of ``parent``."""
         for element in parent:
             if element.tag == W + "p":
-                yield from self._paragraph(element)
-                yield from self._referred(element)
+                if text := office.line("".join(self._texts(element))):
+                    level = self._level(element)
+                    yield Block.of("heading" if level else "paragraph", text, level)
+                yield from self._boxes(element)
+                yield from self._referenced_notes(element)
             elif element.tag == W + "tbl":
-                yield from self._table(element)
-                yield from self._referred(element)
+                cells = list(self._cells(element))
+                if tables.width_of(cells) > 1:
+                    yield from tables.table_blocks(cells)
+                    yield from (block for paragraph in element.iter(W + "p") for block in self._boxes(paragraph))
+                else:
+                    yield from (block for cell in _children(element, "tc") for block in self.blocks(cell))
+                yield from self._referenced_notes(element)
             elif element.tag in _WRAPPERS:
                 yield from self.blocks(element)
 
     def notes(self, document: Any) -> Iterator[Message]:
-        """What a librarian must know of it."""
+        """Notes for the librarian."""
         if self._changes:
             yield message("reader.tracked_changes", count=self._changes)
         if self._hidden:
@@ -97,15 +105,8 @@ class _Body:
         if any(relation.reltype.endswith("/comments") for relation in document.part.rels.values()):
             yield message("reader.comments")
 
-    def _paragraph(self, element: Any) -> Iterator[Block]:
-        text = office.line("".join(self._texts(element)))
-        level = self._level(element)
-        if text:
-            yield Block.of("heading", text, level) if level else Block.of("paragraph", text)
-        yield from self._boxes(element)
-
     def _boxes(self, element: Any) -> Iterator[Block]:
-        """Text boxes anchored in ``element``; the older of two forms of one box is left out."""
+        """The text boxes in ``element``; the older of two forms of one box is left out."""
         for box in element.iter(W + "txbxContent"):
             if not any(above.tag in UNREAD or above.tag == W + "txbxContent" for above in box.iterancestors()):
                 yield from self.blocks(box)
@@ -119,26 +120,14 @@ class _Body:
             return _outline(outline)
         return 0 if style is None else self._levels.get(style.get(W + "val", ""), 0)
 
-    def _referred(self, element: Any) -> Iterator[Block]:
-        """The notes that ``element`` refers to."""
+    def _referenced_notes(self, element: Any) -> Iterator[Block]:
         for reference in element.iter(*_NOTES):
             note = self._footnotes[_NOTES[reference.tag]].pop(reference.get(W + "id", ""), None)
             if note is not None and (text := self._cell(note)):
                 yield Block.of("paragraph", text)
 
-    # --- tables ----------------------------------------------------------------------------------------------------
-
-    def _table(self, table: Any) -> Iterator[Block]:
-        cells = list(self._cells(table))
-        if tables.width_of(cells) > 1:
-            yield from tables.blocks_of(cells)
-            yield from (block for paragraph in table.iter(W + "p") for block in self._boxes(paragraph))
-        else:
-            for cell in _children(table, "tc"):
-                yield from self.blocks(cell)
-
     def _cells(self, table: Any) -> Iterator[Cell]:
-        above: dict[int, Cell] = {}  # by column, a cell that may go on
+        above: dict[int, Cell] = {}  # by column, a cell that may continue
         for number, row in enumerate(_children(table, "tr")):
             column = _number(row, "trPr/gridBefore", 0)
             header = row.find(f"{W}trPr/{W}tblHeader") is not None
@@ -155,13 +144,11 @@ class _Body:
         yield from above.values()
 
     def _cell(self, cell: Any) -> str:
-        """The text of a cell or note, with that of tables and boxes in it."""
+        """The text of a cell or note, including its tables and boxes."""
         return office.line(" ".join("".join(self._texts(part)) for part in cell.iter(W + "p")))
 
-    # --- the words of one paragraph: what a reader of the printed page would see -----------------------------------
-
     def _texts(self, parent: Any) -> Iterator[str]:
-        """The words in ``parent`` without those of text boxes."""
+        """The words of ``parent`` without those of text boxes."""
         for element in parent:
             tag = element.tag
             if tag in DELETED or tag == W + "ins" or tag == W + "moveTo":
@@ -175,7 +162,7 @@ class _Body:
             elif tag in _BLANKS:
                 yield " "
             elif tag == W + "sym":
-                yield _symbol(element)
+                yield _symbol(element.get(W + "char", ""))
             elif tag in _LITERAL:
                 yield _LITERAL[tag]
             elif isinstance(tag, str):
@@ -186,7 +173,8 @@ class _Body:
         text = "".join(self._texts(run))
         if properties is None:
             return text
-        if _on(properties.find(W + "vanish")):
+        hidden = properties.find(W + "vanish")
+        if hidden is not None and hidden.get(W + "val", "true") not in ("0", "false", "off"):
             self._hidden += bool(text.strip())
             return ""
         raised = properties.find(W + "vertAlign")
@@ -194,7 +182,7 @@ class _Body:
 
 
 def _children(parent: Any, name: str) -> Iterator[Any]:
-    """The children called ``name``, those inside content controls included."""
+    """The children named ``name``, including those inside content controls."""
     for element in parent:
         if element.tag == W + name:
             yield element
@@ -208,13 +196,8 @@ def _number(element: Any, path: str, otherwise: int) -> int:
     return tables.span(number, otherwise)
 
 
-def _style_levels(styles: Any) -> dict[str, int]:
-    """The heading level of each style, by its id; a style has its base's where it says nothing."""
-    elements = {style.element.get(W + "styleId", ""): style.element for style in styles}
-    return {name: _style_level(name, elements) for name in elements}
-
-
 def _style_level(name: str, elements: dict[str, Any]) -> int:
+    """The heading level of a style, its own or its base's."""
     seen: set[str] = set()
     while name in elements and name not in seen:
         seen.add(name)
@@ -222,7 +205,7 @@ def _style_level(name: str, elements: dict[str, Any]) -> int:
         if outline is not None:
             return _outline(outline)
         called = elements[name].find(W + "name")
-        if called is not None and called.get(W + "val") == "Title":  # so in every language of Word
+        if called is not None and called.get(W + "val") == "Title":  # in every language of Word
             return 1
         base = elements[name].find(W + "basedOn")
         name = "" if base is None else base.get(W + "val", "")
@@ -235,7 +218,6 @@ def _outline(element: Any) -> int:
 
 
 def _footnotes(part: Any, kind: str) -> dict[str, Any]:
-    """The footnotes or endnotes of a document, by id."""
     for relation in part.rels.values():
         if relation.reltype.endswith(f"/{kind}") and not relation.is_external:
             root = office.tree(relation.target_part.blob)
@@ -243,14 +225,10 @@ def _footnotes(part: Any, kind: str) -> dict[str, Any]:
     return {}
 
 
-def _on(switch: Any) -> bool:
-    return switch is not None and switch.get(W + "val", "true") not in ("0", "false", "off")
-
-
-def _symbol(element: Any) -> str:
-    """A character of a symbol font: most stand in the private area, where the Symbol font's own code is the rest."""
+def _symbol(number: str) -> str:
+    """The character ``number`` (hexadecimal) of a symbol font: the font's code in the private area, else Unicode."""
     try:
-        code = int(element.get(W + "char", ""), 16)
+        code = int(number, 16)
     except ValueError:
         return ""
     if 0xF000 <= code <= 0xF0FF:

@@ -1,15 +1,13 @@
-"""HTML pages (.html, .htm, .xhtml) and EPUB books: headings, paragraphs, list items and tables as a browser shows them.
+"""Reads HTML pages (.html, .htm, .xhtml) and EPUB books: headings, paragraphs, list items and tables.
 
-Rules: what a page wraps around its text (navigation, header and footer, forms, scripts) and what it hides is left out;
-where it marks its main part, that is read alone. Nothing is fetched: no picture, style or frame. The title is the
-page's own, else its first heading; language and date come from its attributes and meta elements. The encoding is found
-as for text (``encoding.py``), the one that the page declares before any guess.
+Rules: navigation, header, footer, forms, scripts and hidden elements are left out; if a page marks its main part, only
+that is read. Nothing is fetched. The title is the page's, else its first heading; language and date come from
+attributes and meta elements. ``encoding.py`` finds the encoding; the declared one precedes any guess.
 
-EPUB (2 and 3): the chapters of the spine, in its order, as one document; each is read as a page is. Title, language,
-date and ISBN are the package's. A book whose chapters are encrypted is refused; fonts may be.
+EPUB (2 and 3): the chapters of the spine are one document, each read as a page. Title, language, date and ISBN are the
+package's. A book with encrypted chapters is refused; fonts may be encrypted.
 
-Not covered: text that scripts write; pictures but for their words; MHTML; of books sound, and the table of contents
-(its headings stand in the chapters).
+Not covered: text that scripts write; pictures; MHTML; of books sound and the table of contents.
 """
 
 from __future__ import annotations
@@ -33,17 +31,17 @@ from localmed.ingest.parsed import Block, Fault, FieldMapping, SourceRecord
 from localmed.ingest.readers import bounds_of, markup, values
 from localmed.ingest.readers.archive import check_zip
 from localmed.ingest.readers.encoding import decode
-from localmed.ingest.readers.markup import Vocabulary, flat, name_of
+from localmed.ingest.readers.markup import Vocabulary, flat, name_of, texts
 from localmed.ingest.readers.text import first_heading, whole_text
 
 _DECLARED = re.compile(
     rb"<meta[^>]+charset\s*=\s*[\"']?([\w.:-]{2,30})|<\?xml[^>]+encoding\s*=\s*[\"']([\w.:-]{2,30})", re.I
 )
-_SNIFFED = 4_096  # bytes in which a page declares its encoding; browsers look at 1,024
+_SNIFFED = 4_096  # bytes in which a page declares its encoding; browsers read 1,024
 _XML = re.compile(r"^\s*<\?xml[^>]*\?>")  # lxml refuses text that declares an encoding
 _DATES = ("article:modified_time", "article:published_time", "dcterms.modified", "dcterms.issued", "dc.date", "date",
           "last-modified", "citation_publication_date", "pubdate")  # fmt: skip
-VOCABULARY = Vocabulary(
+_VOCABULARY = Vocabulary(
     skipped=frozenset(
         {"script", "style", "noscript", "template", "head", "nav", "aside", "form", "button", "select", "option"}
         | {"textarea", "input", "iframe", "object", "embed", "svg", "canvas", "audio", "video", "map", "dialog"}
@@ -58,14 +56,14 @@ VOCABULARY = Vocabulary(
 
 
 def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  # noqa: ARG001 - every reader's signature
-    """The page as one record."""
+    """Yield the page as one record."""
     with path.open("rb") as file:
         declared = _DECLARED.search(file.read(_SNIFFED))
     named = (declared[1] or declared[2]).decode("ascii") if declared else ""
     text, cut = whole_text(path, named)
-    page = parsed(path.name, text)
-    body, notes = main_part(page)
-    blocks = tuple(markup.blocks_of(body, VOCABULARY))
+    page = _parse(path.name, text)
+    body, notes = _find_main(page)
+    blocks = tuple(markup.blocks_of(body, _VOCABULARY))
     if not any(block.kind != "heading" for block in blocks):
         raise InputError("reader.no_text_html", name=path.name)
     language = values.language(page.get("lang") or page.get("{http://www.w3.org/XML/1998/namespace}lang") or "")
@@ -73,8 +71,8 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  
     yield SourceRecord("", title, blocks, edition=_date(page), language=language, notes=(*notes, *cut))
 
 
-def parsed(name: Parameter, text: str) -> Any:
-    """The tree of a page; raise ``InputError`` where the parser would drop a part of it."""
+def _parse(name: Parameter, text: str) -> Any:
+    """Parse a page; raise ``InputError`` if the parser would drop a part of it."""
     from lxml import etree, html
 
     parser = html.HTMLParser(encoding="utf-8", no_network=True, huge_tree=True, remove_comments=True, remove_pis=True)
@@ -87,8 +85,8 @@ def parsed(name: Parameter, text: str) -> Any:
     return page
 
 
-def main_part(page: Any) -> tuple[Any, list[Message]]:
-    """The element that holds the page's text, and what to note of the choice."""
+def _find_main(page: Any) -> tuple[Any, list[Message]]:
+    """The element with the page's text, and notes."""
     for path in (".//main", ".//*[@role='main']", ".//article"):
         candidates = page.findall(path)
         if len(candidates) == 1 and len(flat(candidates[0])) > 0:
@@ -101,7 +99,7 @@ def main_part(page: Any) -> tuple[Any, list[Message]]:
 
 
 def _date(page: Any) -> str:
-    """The date in the first meta element of ``_DATES`` that holds one."""
+    """The date in the first meta element of ``_DATES`` that contains one."""
     dates: dict[str, str] = {}
     for meta in page.iter("meta"):
         name = str(meta.get("name") or meta.get("property") or meta.get("http-equiv") or "").lower()
@@ -120,7 +118,7 @@ _PAGES = frozenset({"application/xhtml+xml", "text/html"})
 
 
 def read_epub(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
-    """The book as one record, and a fault for each chapter that cannot be read_epub."""
+    """Yield the book as one record, and a fault for each unreadable chapter."""
     try:
         with zipfile.ZipFile(path) as package:
             check_zip(path, package, bounds_of(mapping))
@@ -132,7 +130,9 @@ def read_epub(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Faul
 
 
 def _book(path: Path, package: zipfile.ZipFile) -> Iterator[SourceRecord | Fault]:
-    if _ENCRYPTION in package.namelist() and _is_locked(package.read(_ENCRYPTION)):
+    encryption = package.read(_ENCRYPTION) if _ENCRYPTION in package.namelist() else b""
+    encrypted = encryption.count(b"EncryptedData>") // 2 or encryption.count(b"EncryptedData")
+    if encrypted > sum(map(encryption.count, _FONTS)):
         raise InputError("reader.encrypted", name=path.name)
     rootfile = fromstring(package.read(_CONTAINER)).find(".//{*}rootfile")
     place = "" if rootfile is None else rootfile.get("full-path", "")
@@ -141,31 +141,22 @@ def _book(path: Path, package: zipfile.ZipFile) -> Iterator[SourceRecord | Fault
     for number, name in enumerate(_spine(root, posixpath.dirname(place)), start=1):
         chapter = message("reader.chapter", number=number)
         try:
-            page = parsed(chapter, decode(package.read(name)))
-            blocks += markup.blocks_of(page, VOCABULARY)
+            page = _parse(chapter, decode(package.read(name)))
+            blocks += markup.blocks_of(page, _VOCABULARY)
         except (InputError, KeyError) as error:
             yield Fault(chapter, error.messages[0] if isinstance(error, InputError) else message("reader.missing"))
     if not any(block.kind != "heading" for block in blocks):
         raise InputError("reader.no_text", name=path.name)
-    isbn = [
-        identifier
-        for identifier in _meta(root, "identifier")
-        if identifier.lower().startswith(("isbn", "urn:isbn", "978"))
-    ]
+    identifiers = map(str.lower, _meta(root, "identifier"))
+    isbn = [identifier for identifier in identifiers if identifier.startswith(("isbn", "urn:isbn", "978"))]
     yield SourceRecord(
         key="",
         title=next(iter(_meta(root, "title")), "") or path.stem,
         blocks=tuple(blocks),
         edition=values.edition(next(iter(_meta(root, "date")), "")),
         language=values.language(next(iter(_meta(root, "language")), "")),
-        identifiers=tuple(f"isbn:{identifier.lower().rpartition(':')[2].strip()}" for identifier in isbn),
+        identifiers=tuple(f"isbn:{identifier.rpartition(':')[2].strip()}" for identifier in isbn),
     )
-
-
-def _is_locked(encryption: bytes) -> bool:
-    """Whether anything but fonts is encrypted."""
-    methods = encryption.count(b"EncryptedData>") // 2 or encryption.count(b"EncryptedData")
-    return sum(map(encryption.count, _FONTS)) < methods
 
 
 def _spine(root: Any, folder: str) -> Iterator[str]:
@@ -178,6 +169,4 @@ def _spine(root: Any, folder: str) -> Iterator[str]:
 
 
 def _meta(root: Any, name: str) -> list[str]:
-    return [
-        text for element in root.findall(f".//{{http://purl.org/dc/elements/1.1/}}{name}") if (text := flat(element))
-    ]
+    return list(texts(root, f".//{{http://purl.org/dc/elements/1.1/}}{name}"))

@@ -1,11 +1,9 @@
-"""Markdown (CommonMark and pipe tables): headings, paragraphs, list items and table rows.
+"""Reads Markdown (CommonMark and pipe tables): headings, paragraphs, list items and table rows.
 
-Rules: each list item is a block of its own; a table row carries its header (``Drug: metformin; Dose: 500 mg``, with
-``：`` and ``；`` in Chinese), so that a row found alone still says what its cells are; a code block is a paragraph.
-Links and images leave their words. Nothing is rendered: HTML tags are dropped, their words stay. Front matter, lines
-``key: value`` between ``---`` at the very top, gives title, edition, language, status, replaced_by, url and
-identifiers; other keys are ignored. The title is the front matter's, else a heading that comes first, else the file's
-name without its extension.
+Rules: each list item is a block; a table row repeats its headers (``tables.py``); a code block is a paragraph. Links,
+images and HTML tags leave their words. Front matter, lines ``key: value`` between ``---`` at the top, gives title,
+edition, language, status, replaced_by, url and identifiers; other keys are ignored. The title is the front matter's,
+else a heading that comes first, else the file's name without its extension.
 
 Not covered: YAML beyond ``key: value`` (nested keys and lists are ignored), footnotes, formulas.
 """
@@ -13,7 +11,7 @@ Not covered: YAML beyond ``key: value`` (nested keys and lists are ignored), foo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -25,7 +23,7 @@ from localmed.ingest.readers import tables, values
 from localmed.ingest.readers.tables import Cell
 from localmed.ingest.readers.text import first_heading, paragraphs, whole_text
 
-_NESTING = 100  # levels of lists and quotations; what lies deeper is dropped by the parser
+_NESTING = 100  # levels of lists and quotations; the parser drops deeper ones
 _FRONT = re.compile(r"---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _FRONT_LINE = re.compile(r"([A-Za-z_][\w-]*)[ \t]*:(?:[ \t]+(.*))?")
 _FRONT_OTHER = re.compile(r"\s*|\s*#.*|[ \t]+.*|- .*")  # blank lines, comments, nested values: allowed, not read
@@ -35,10 +33,10 @@ _LANGUAGE_KEYS = ("language", "lang")
 
 
 def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  # noqa: ARG001 - every reader's signature
-    """The file as one record."""
+    """Yield the file as one record."""
     text, notes = whole_text(path)
-    front, body = front_matter(text)
-    blocks = tuple(blocks_of(body))
+    front, body = _split_front_matter(text)
+    blocks = tuple(_blocks(body))
     if not blocks:
         raise InputError("reader.no_text", name=path.name)
     try:
@@ -49,8 +47,8 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  
         key="",
         title=front.get("title", "") or first_heading(blocks[:1]) or path.stem,
         blocks=blocks,
-        edition=values.edition(_first(front, _EDITION_KEYS)),
-        language=values.language(_first(front, _LANGUAGE_KEYS)),
+        edition=values.edition(next(filter(None, map(front.get, _EDITION_KEYS)), "")),
+        language=values.language(next(filter(None, map(front.get, _LANGUAGE_KEYS)), "")),
         url=front.get("url", ""),
         identifiers=tuple(front.get("identifiers", "").replace(",", " ").split()),
         status=status,
@@ -59,8 +57,8 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  
     )
 
 
-def front_matter(text: str) -> tuple[dict[str, str], str]:
-    """The ``key: value`` lines at the top of ``text`` and what follows them; none where they are anything else."""
+def _split_front_matter(text: str) -> tuple[dict[str, str], str]:
+    """The ``key: value`` lines at the top of ``text``, if it has front matter, and the body."""
     match = _FRONT.match(text)
     lines = match[1].split("\n") if match else []
     pairs = [_FRONT_LINE.fullmatch(line) for line in lines]
@@ -71,8 +69,7 @@ def front_matter(text: str) -> tuple[dict[str, str], str]:
     return known, text[match.end() :]
 
 
-def blocks_of(text: str) -> Iterator[Block]:
-    """The blocks of Markdown ``text``, which is clean already."""
+def _blocks(text: str) -> Iterator[Block]:
     tokens = MarkdownIt("commonmark", {"maxNesting": _NESTING}).enable("table").parse(text)
     rows: list[list[Cell]] = []
     for at, token in enumerate(tokens):
@@ -85,7 +82,7 @@ def blocks_of(text: str) -> Iterator[Block]:
         elif token.type == "tr_open":
             rows.append([])
         elif token.type == "table_close":
-            yield from tables.blocks_of([cell for row in rows for cell in row])
+            yield from tables.table_blocks([cell for row in rows for cell in row])
             rows = []
         elif token.type in ("fence", "code_block", "html_block"):
             for lines in paragraphs(_TAGS.sub(" ", token.content) if token.type == "html_block" else token.content):
@@ -101,7 +98,6 @@ def _block(lines: list[str], level: int) -> Iterator[Block]:
 
 
 def _lines(inline: Token) -> list[str]:
-    """The words of an inline token, a line of the source each."""
     pieces = [""]
     for child in inline.children or ():
         if child.type in ("softbreak", "hardbreak"):
@@ -111,7 +107,3 @@ def _lines(inline: Token) -> list[str]:
         elif child.type in ("text", "code_inline", "text_special"):
             pieces[-1] += child.content
     return pieces
-
-
-def _first(front: dict[str, str], keys: Sequence[str]) -> str:
-    return next((front[key] for key in keys if front.get(key)), "")

@@ -1,13 +1,13 @@
-"""Marked-up text: XML read safely, and what a tree of elements (HTML, EPUB, JATS) says as blocks, in order.
+"""Reads XML safely, and converts a tree of elements (HTML, EPUB, JATS) to blocks.
 
-Rules: a ``Vocabulary`` says which elements are left out, which end a paragraph, which are headings. All other elements
-leave their words where they stand. Raised figures stay raised (``10<sup>9</sup>`` is 10⁹, never 109). A table becomes
-rows under their headers (``tables.py``); one that only lays out a page, for it holds another table or has one column,
-is read as text. Both ElementTree's and lxml's elements will do.
+Rules: a ``Vocabulary`` names the elements that are left out, that end a paragraph, and that are headings; the words of
+all others stay in place. Raised figures stay raised (``10<sup>9</sup>`` is 10⁹, never 109). A table becomes rows under
+their headers (``tables.py``); a layout table (nested, or of one column) is read as text. Elements of ElementTree and of
+lxml both work.
 
-XML: a document type declaration is allowed (PubMed files carry one) but is never fetched, and a declaration of entities
-is refused. Memory stays constant: ``elements`` hands over one element at a time and empties it and its root. Errors
-hold none of the document's text.
+XML: a document type declaration is allowed (PubMed files have one) but never fetched; a declaration of entities is
+refused. ``elements`` yields one element at a time and empties it and its root, so memory stays constant. Errors contain
+no text of the document.
 
 Not covered: formulas beyond their words and figures; tables of the OASIS model, whose cells are read as text.
 """
@@ -18,7 +18,6 @@ import gzip
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from io import BufferedIOBase
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, ParseError
@@ -37,23 +36,25 @@ MOST_LEVELS = 6  # of headings, as HTML has
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """What the elements of a format mean, by their names without namespace and in lower case."""
+    """The roles of a format's elements, by their names without namespace and in lower case."""
 
-    skipped: frozenset[str]  # with all they hold
-    blocks: frozenset[str]  # before and after them a paragraph ends
+    skipped: frozenset[str]  # with all their content
+    blocks: frozenset[str]  # a paragraph ends before and after them
     headings: Mapping[str, int]  # 0: the level is the depth of sections
     sections: frozenset[str] = frozenset()
     breaks: frozenset[str] = frozenset({"br", "break"})
-    labels: frozenset[str] = frozenset()  # numbers and marks that go before the next words
+    labels: frozenset[str] = frozenset()  # numbers and marks that precede the next words
 
 
 def elements(path: Path, tags: frozenset[str], local: bool = False) -> Iterator[Element]:
-    """Every element of ``path`` called one of ``tags``, whole, in order; raise ``InputError`` where the XML ends.
+    """Yield every complete element of ``path`` named one of ``tags``; raise ``InputError`` where the XML breaks.
 
-    ``local`` says that ``tags`` are names without namespaces.
+    ``local``: ``tags`` are names without namespaces. The file may be gzipped.
     """
     try:
-        with _opened(path) as file:
+        with path.open("rb") as file:
+            zipped = file.read(2) == b"\x1f\x8b"
+        with gzip.open(path) if zipped else path.open("rb") as file:
             events = iterparse(file, events=("start", "end"), forbid_entities=True, forbid_external=True)
             _, root = next(events)
             for event, element in events:
@@ -72,23 +73,23 @@ def elements(path: Path, tags: frozenset[str], local: bool = False) -> Iterator[
 
 
 def name_of(element: Any) -> str:
-    """The name of an element without its namespace; "" for a comment or an instruction."""
+    """The name of an element in lower case without its namespace; "" for a comment or an instruction."""
     tag = element.tag
     return tag.rpartition("}")[2].lower() if isinstance(tag, str) else ""
 
 
 def flat(element: Any) -> str:
-    """All words inside ``element`` on one line, raised figures raised; "" for no element."""
+    """All words of ``element`` on one line, raised figures raised; "" for no element."""
     return "" if element is None else one_line(clean("".join(_words(element))))
 
 
 def texts(element: Element, path: str) -> tuple[str, ...]:
-    """The text of every element at ``path`` that has any."""
+    """The texts at ``path``, without empty ones."""
     return tuple(filter(None, map(flat, element.iterfind(path))))
 
 
 def blocks_of(element: Any, vocabulary: Vocabulary, depth: int = 0) -> list[Block]:
-    """The blocks that ``element`` holds; ``depth`` sections are around it already."""
+    """The blocks of ``element``, which is inside ``depth`` sections."""
     flow = _Flow(vocabulary)
     flow.walk(element, depth)
     flow.close()
@@ -115,7 +116,7 @@ _UNSPOKEN = frozenset({"script", "style", "template", "tex-math"})
 
 
 class _Flow:
-    """Blocks so far, and the words of the paragraph that has begun."""
+    """The blocks so far, and the words of the open paragraph."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.blocks: list[Block] = []
@@ -124,12 +125,15 @@ class _Flow:
         self._label = ""
 
     def walk(self, element: Any, depth: int) -> None:
-        """Take in ``element`` without its tail."""
+        """Add ``element`` without its tail."""
         words, name = self._vocabulary, name_of(element)
-        if not name or name in words.skipped or _hidden(element):
+        if not name or name in words.skipped or _is_hidden(element):
             return
         if name in words.headings:
-            self._heading(element, min(words.headings[name] or max(depth, 1), MOST_LEVELS))
+            self.end()
+            if text := flat(element):
+                level = min(words.headings[name] or max(depth, 1), MOST_LEVELS)
+                self.blocks.append(Block.of("heading", self._labelled(text), level))
         elif name in words.labels:
             self.end()
             self._label = one_line(f"{self._label} {flat(element)}")
@@ -138,12 +142,24 @@ class _Flow:
         elif name == "sup":
             self._words.append(superscript("".join(element.itertext())))
         elif name == "table" and (cells := cells_of(element)):
-            self._table(element, cells)
+            self.close()
+            for child in element:
+                if name_of(child) == "caption" and (text := flat(child)):
+                    self.blocks.append(Block.of("paragraph", text))
+            self.blocks += tables.table_blocks(cells)
         else:
-            self._inside(element, name, depth)
+            apart = name in words.blocks
+            if apart:
+                self.end()
+            self._add_text(element.text)
+            for child in element:
+                self.walk(child, depth + (name in words.sections))
+                self._add_text(child.tail)
+            if apart:
+                self.end()
 
     def end(self) -> None:
-        """End the paragraph that has begun."""
+        """End the open paragraph."""
         lines = [one_line(line) for line in clean("".join(self._words)).split("\n")]
         self._words.clear()
         if kept := [line for line in lines if line]:
@@ -151,7 +167,7 @@ class _Flow:
             self.blocks.append(Block("paragraph", tuple(map(Line, kept))))
 
     def close(self) -> None:
-        """End the paragraph, and let no label wait for another."""
+        """End the paragraph; a label without words becomes a paragraph."""
         self.end()
         if self._label:
             self.blocks.append(Block.of("paragraph", self._labelled("")))
@@ -160,42 +176,19 @@ class _Flow:
         label, self._label = self._label, ""
         return one_line(f"{label} {text}")
 
-    def _inside(self, element: Any, name: str, depth: int) -> None:
-        apart = name in self._vocabulary.blocks
-        if apart:
-            self.end()
-        self._say(element.text)
-        for child in element:
-            self.walk(child, depth + (name in self._vocabulary.sections))
-            self._say(child.tail)
-        if apart:
-            self.end()
-
-    def _say(self, text: str | None) -> None:
-        """Line ends of the source are blanks; only ``breaks`` end a line."""
+    def _add_text(self, text: str | None) -> None:
+        """Add ``text``; its line ends are blanks, only ``breaks`` end a line."""
         if text:
             self._words.append(text.replace("\n", " ").replace("\r", " "))
 
-    def _heading(self, element: Any, level: int) -> None:
-        self.end()
-        if text := flat(element):
-            self.blocks.append(Block.of("heading", self._labelled(text), level))
-
-    def _table(self, table: Any, cells: list[tables.Cell]) -> None:
-        self.close()
-        for child in table:
-            if name_of(child) == "caption" and (text := flat(child)):
-                self.blocks.append(Block.of("paragraph", text))
-        self.blocks += tables.blocks_of(cells)
-
 
 def cells_of(table: Any) -> list[tables.Cell]:
-    """The cells of a table of HTML's model; none where it only lays out a page."""
+    """The cells of a table of HTML's model; none for a layout table."""
     if any(name_of(element) == "table" for element in table.iter() if element is not table):
         return []
     cells: list[tables.Cell] = []
     taken: set[tuple[int, int]] = set()
-    rows = [element for element in table.iter() if name_of(element) == "tr" and not _hidden(element)]
+    rows = [element for element in table.iter() if name_of(element) == "tr" and not _is_hidden(element)]
     heads = {id(row) for head in table if name_of(head) == "thead" for row in head.iter() if name_of(row) == "tr"}
     for number, row in enumerate(rows):
         column = 0
@@ -217,13 +210,6 @@ def _span(cell: Any, name: str) -> int:
     return tables.span(str(cell.get(name, "1")).strip(), 1)
 
 
-def _hidden(element: Any) -> bool:
-    """Whether a browser would not show it."""
+def _is_hidden(element: Any) -> bool:
     style = element.get("style", "").replace(" ", "").lower()
     return element.get("hidden") is not None or "display:none" in style or "visibility:hidden" in style
-
-
-def _opened(path: Path) -> BufferedIOBase:
-    with path.open("rb") as file:
-        zipped = file.read(2) == b"\x1f\x8b"
-    return gzip.open(path) if zipped else path.open("rb")

@@ -1,15 +1,12 @@
-"""MedQuAD: question and answer pairs from health institutes, one XML file a topic.
+"""Reads MedQuAD: question and answer pairs from health institutes, one XML file a topic.
 
-Rules: one record a pair that has an answer; its key is the pair's ``qid``, its title the topic (``Focus``), its first
-block the question as a heading, unless the option ``index_questions`` is false (known-item evaluations must not find a
-question by itself). An answer's paragraphs are split at blank lines. Pairs without an answer are passed over; a file
-in which every answer is missing is reported, because whole subsets had theirs removed for copyright.
+Rules: one record a pair with an answer. Its key is the ``qid``, else the file's and the pair's number; its title is the
+topic (``Focus``); its first block is the question as a heading, unless the option ``index_questions`` is false
+(known-item evaluations must not find a question by itself). Answers are split at blank lines. Pairs without an answer
+are skipped; a file without any is a fault, because whole subsets had their answers removed for copyright. Five of the
+5,497 files use other names: ``DiseaseFile`` for ``Document``, or ``doc`` with lower-case names.
 
-The same content stands in three vocabularies, of which five of the 5,497 files use the rarer two: ``DiseaseFile`` for
-``Document``, and ``doc`` with lower-case names throughout. A pair without a ``qid`` is keyed by its file's and its own
-number.
-
-Not covered: the semantic types, synonyms and question types of the annotations.
+Not covered: semantic types, synonyms and question types of the annotations.
 """
 
 from __future__ import annotations
@@ -20,21 +17,21 @@ from xml.etree.ElementTree import Element
 
 from localmed.domain import message
 from localmed.ingest.parsed import FILE, Block, Fault, FieldMapping, SourceRecord
+from localmed.ingest.readers import MEDQUAD_ROOTS
 from localmed.ingest.readers.encoding import clean
 from localmed.ingest.readers.markup import elements, flat, texts
 from localmed.ingest.readers.text import paragraphs
 from localmed.ingest.readers.values import one_line
 
-ROOTS = frozenset({"Document", "DiseaseFile", "doc"})
 _PAIRS = ("QAPairs/QAPair", "qaPairs/pair")
 _FOCUS = ("Focus", "doctitle-focus")
 _CUIS = (".//CUI", ".//cui")
 
 
 def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
-    """A record for each answered question of each document in the file."""
+    """Yield a record for each answered question of the file, and faults."""
     questions = mapping.options.get("index_questions", True) is not False
-    for document in elements(path, ROOTS):
+    for document in elements(path, MEDQUAD_ROOTS):
         pairs = [pair for name in _PAIRS for pair in document.iterfind(name)]
         answered = [pair for pair in pairs if flat(_part(pair, "Answer"))]
         if pairs and not answered:

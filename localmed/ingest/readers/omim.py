@@ -1,16 +1,16 @@
-"""OMIM: entries of ``omim.txt`` (``*RECORD*``, ``*FIELD* TX``) or of the interface's JSON (``textSectionList``).
+"""Reads OMIM: entries of ``omim.txt`` (``*RECORD*``, ``*FIELD* TX``) or of the API's JSON (``textSectionList``).
 
-Rules: one record an entry, keyed by its MIM number. Only its text is taken, section by section; the sections are split
-on line breaks and a segment of fewer than 100 characters is dropped, as in LINS ("Local OMIM database construction");
-the record's notes count them. Where a section's lines are as short as a printed page's, the breaks within a paragraph
-are the page's and only blank lines count. The edition is the date of the newest edit. Entries that were moved or
-removed, and those without any segment left, are passed over; two last faults count them and name the first.
+Rules: one record an entry, keyed by its MIM number. Sections are split on line breaks, and a segment of fewer than 100
+characters is dropped, as in LINS ("Local OMIM database construction"); notes count them. A section with short lines is
+hard-wrapped: there only blank lines separate segments. The edition is the date of the newest edit. Moved or removed
+entries, and those without any segment, are skipped; two last faults count them and name the first.
 
 Not covered: allelic variants, clinical synopses, references, gene maps.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -24,22 +24,22 @@ from localmed.ingest.readers import json_records, values
 from localmed.ingest.readers.encoding import clean, decode
 from localmed.ingest.readers.text import paragraphs
 
-SHORTEST = 100  # characters of a segment; shorter ones say nothing that stands alone (LINS)
-PRINTED = 90  # characters; no line of a hard-wrapped section is longer (omim.txt wraps at 80)
-NAMED = 10  # numbers of passed-over entries that a fault names
+SHORTEST = 100  # characters of a segment; shorter ones are no independent statements (LINS)
+PRINTED = 90  # characters of a hard-wrapped line at most (omim.txt wraps at 80)
+NAMED = 10  # numbers of skipped entries that a fault names
 _RECORD, _FIELD, _END = b"*RECORD*", b"*FIELD*", b"*THEEND*"
 _NUMBER = re.compile(r"\d{6}")
 _TITLE = re.compile(r"[*#%+^]?\s*(\d{6})\s+")
 _MOVED = re.compile(r"(MOVED TO|REMOVED)\b")
 _DATE = re.compile(r"\b(\d{1,2})/(\d{1,2})/(\d{4})\b")
 _HEADING = re.compile(r"[A-Z][A-Z0-9 ,/()'-]{2,78}[A-Z)]")
-_MARKUP = re.compile(r"</?[A-Za-z]+/?>")  # <Subhead> and the like, from the interface
+_MARKUP = re.compile(r"</?[A-Za-z]+/?>")  # <Subhead> and the like, from the API
 _LIVE = ("", "live")
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """An entry as either form gives it; ``sections`` are headings and texts."""
+    """An entry of either form; ``sections`` are headings and texts."""
 
     number: str
     title: str
@@ -49,35 +49,36 @@ class _Entry:
 
 
 def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
-    """A record for each entry with text; faults for what is no entry and for what was passed over."""
+    """Yield a record for each entry with text, faults, and counts of skipped entries."""
     entries = _json_entries(path, mapping) if json_records.is_json(path) else _text_entries(path)
-    passed: dict[str, list[str]] = {"reader.omim_moved": [], "reader.omim_empty": []}
-    yield from once(_records(entries, passed), "reader.mim")
-    for code, numbers in passed.items():
+    skipped: dict[str, list[str]] = {"reader.omim_moved": [], "reader.omim_empty": []}
+    yield from once(_records(entries, skipped), "reader.mim")
+    for code, numbers in skipped.items():
         if numbers:
             more = ("…",) if len(numbers) > NAMED else ()
             yield Fault(FILE, message(code, count=len(numbers), numbers=(*numbers[:NAMED], *more)))
 
 
-def _records(entries: Iterable[_Entry | Fault], passed: dict[str, list[str]]) -> Iterator[SourceRecord | Fault]:
+def _records(entries: Iterable[_Entry | Fault], skipped: dict[str, list[str]]) -> Iterator[SourceRecord | Fault]:
     for entry in entries:
         if isinstance(entry, Fault):
             yield entry
         elif record := None if entry.moved else _record(entry):
             yield record
         else:
-            passed["reader.omim_moved" if entry.moved else "reader.omim_empty"].append(entry.number)
+            skipped["reader.omim_moved" if entry.moved else "reader.omim_empty"].append(entry.number)
 
 
 def _record(entry: _Entry) -> SourceRecord | None:
     blocks: list[Block] = []
     dropped = 0
     for heading, text in entry.sections:
-        kept, short = _segments(text)
-        dropped += short
-        if kept:
-            blocks += [Block.of("heading", heading, 1)] if heading else []
-            blocks += kept
+        wrapped = max((len(line) for line in text.split("\n")), default=0) <= PRINTED
+        segments = list(paragraphs(text)) if wrapped else [[line] for lines in paragraphs(text) for line in lines]
+        kept = [lines for lines in segments if len(" ".join(lines)) >= SHORTEST]
+        dropped += len(segments) - len(kept)
+        blocks += [Block.of("heading", heading, 1)] if kept and heading else []
+        blocks += [Block("paragraph", tuple(map(Line, lines))) for lines in kept]
     if not blocks:
         return None
     return SourceRecord(
@@ -92,39 +93,27 @@ def _record(entry: _Entry) -> SourceRecord | None:
     )
 
 
-def _segments(text: str) -> tuple[list[Block], int]:
-    """The segments of a section that are long enough, and how many are not."""
-    printed = max((len(line) for line in text.split("\n")), default=0) <= PRINTED
-    segments = list(paragraphs(text)) if printed else [[line] for lines in paragraphs(text) for line in lines]
-    kept = [lines for lines in segments if len(" ".join(lines)) >= SHORTEST]
-    return [Block("paragraph", tuple(map(Line, lines))) for lines in kept], len(segments) - len(kept)
-
-
 # --- omim.txt --------------------------------------------------------------------------------------------------------
 
 
 def _text_entries(path: Path) -> Iterator[_Entry | Fault]:
-    """The entries of the text form, of which one at a time is in memory."""
     number = 0
-    for number, lines in enumerate(_raw_records(path), start=1):
-        yield _text_entry(lines, message("reader.record", number=number))
-    if not number:
-        raise InputError("reader.omim_text", name=path.name)
-
-
-def _raw_records(path: Path) -> Iterator[list[bytes]]:
     lines: list[bytes] | None = None
     with path.open("rb") as file:
-        for line in file:
+        for line in itertools.chain(file, [b""]):
             mark = line.strip()
-            if mark in (_RECORD, _END):
-                if lines is not None:
-                    yield lines
-                lines = [] if mark == _RECORD else None
+            if lines is not None and (mark in (_RECORD, _END) or not line):
+                if not line:  # no *THEEND*: the file may end in the middle of this entry
+                    lines.append(_FIELD + b" CUT")
+                number += 1
+                yield _text_entry(lines, message("reader.record", number=number))
+                lines = None
+            if mark == _RECORD:
+                lines = []
             elif lines is not None:
                 lines.append(line)
-    if lines is not None:
-        yield [*lines, _FIELD + b" CUT"]  # no *THEEND*: the file may end in the middle of this entry
+    if not number:
+        raise InputError("reader.omim_text", name=path.name)
 
 
 def _text_entry(lines: list[bytes], where: Message) -> _Entry | Fault:
@@ -150,7 +139,7 @@ def _text_entry(lines: list[bytes], where: Message) -> _Entry | Fault:
 
 
 def _sections(text: str) -> Iterator[tuple[str, str]]:
-    """Headings, which stand alone in capitals, each with the text up to the next."""
+    """Headings, single lines in capitals, each with the text up to the next."""
     heading, kept = "", list[str]()
     for lines in paragraphs(text):
         if len(lines) == 1 and _HEADING.fullmatch(lines[0]):
@@ -162,11 +151,10 @@ def _sections(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _newest(text: str) -> str:
-    """The latest of the dates in ``text``, which are written month/day/year."""
     return max((values.iso_date(year, month, day) for month, day, year in _DATE.findall(text)), default="")
 
 
-# --- the interface's JSON --------------------------------------------------------------------------------------------
+# --- the API's JSON --------------------------------------------------------------------------------------------------
 
 
 def _json_entries(path: Path, mapping: FieldMapping) -> Iterator[_Entry | Fault]:
@@ -180,7 +168,7 @@ def _json_entries(path: Path, mapping: FieldMapping) -> Iterator[_Entry | Fault]
 
 
 def _entries(value: Any) -> Iterator[dict[str, Any]]:
-    """The entries within a response: ``omim`` > ``entryList`` > ``entry``."""
+    """The entries of a response: ``omim`` > ``entryList`` > ``entry``."""
     if isinstance(value, list):
         for item in value:
             yield from _entries(item)
@@ -197,7 +185,9 @@ def _json_entry(entry: dict[str, Any], where: Message) -> _Entry | Fault:
         return Fault(where, message("reader.no_mim"))
     title = titles.get("preferredTitle") if isinstance(titles, dict) else ""
     moved = str(entry.get("status", "")) not in _LIVE or "movedTo" in entry
-    return _Entry(number, _text(title), tuple(_json_sections(entry)), _updated(entry.get("dateUpdated")), moved)
+    date = str(entry.get("dateUpdated")).split()  # Fri, 05 Aug 2016 03:00:00 EDT
+    edited = values.iso_date(date[3], date[2], date[1]) if len(date) > 3 else ""
+    return _Entry(number, _text(title), tuple(_json_sections(entry)), edited, moved)
 
 
 def _json_sections(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -211,9 +201,3 @@ def _json_sections(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _text(value: Any) -> str:
     return values.one_line(clean(value)) if isinstance(value, str) else ""
-
-
-def _updated(value: Any) -> str:
-    """``Fri, 05 Aug 2016 03:00:00 EDT`` as a date."""
-    words = value.split() if isinstance(value, str) else []
-    return values.iso_date(words[3], words[2], words[1]) if len(words) > 3 else ""

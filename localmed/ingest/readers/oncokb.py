@@ -1,10 +1,9 @@
-"""OncoKB: the rows of its table of actionable variants, each turned into a sentence.
+"""Reads OncoKB's table of actionable variants, each row as a sentence.
 
-The table comes as tab-separated text or as JSON, its columns under several names (``vocabulary.toml``). Rules: one
-record a row, keyed by gene, alteration, cancer type, level and drugs; the sentence says resistant for the levels R1 and
-R2 and recommended for 1 to 4, as in LINS ("Local OncoKB database construction"), and adds how strong the evidence of
-the level is. A row without a gene, an alteration, a cancer type or a drug, or of any other level (diagnostic,
-prognostic), is a fault.
+The table is tab-separated text or JSON, with several names of its columns (``vocabulary.toml``). Rules: one record a
+row, keyed by gene, alteration, cancer type, level and drugs. The sentence says resistant for the levels R1 and R2 and
+recommended for 1 to 4, as in LINS ("Local OncoKB database construction"), and adds the strength of evidence. A row
+without gene, alteration, cancer type or drug, or of another level (diagnostic, prognostic), is a fault.
 
 Not covered: summaries of genes and variants, PMIDs and abstracts of the rows.
 """
@@ -12,7 +11,7 @@ Not covered: summaries of genes and variants, PMIDs and abstracts of the rows.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from localmed.ingest.readers import json_records, values
 from localmed.ingest.readers.encoding import clean, read_text
 from localmed.text.tables import listed
 
-FIELD_CHARACTERS = 2_000  # the longest list of alterations has a few hundred; more is not this table
+FIELD_CHARACTERS = 2_000  # the longest list of alterations has a few hundred
 
 _LEVEL = re.compile(r"(?:LEVEL[_ ]?)?(\w+)")
 
@@ -31,7 +30,7 @@ Row = Mapping[str, str]
 
 
 def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
-    """A record for each row that says what a drug does."""
+    """Yield a record for each row, and faults."""
     rows = _json_rows(path, mapping) if json_records.is_json(path) else _table_rows(path)
     yield from once(row if isinstance(row, Fault) else _record(row, where) for where, row in rows)
 
@@ -59,7 +58,7 @@ def _record(row: Row, where: Message) -> SourceRecord | Fault:
 
 
 def _oncokb() -> Mapping[str, Any]:
-    """Our words for the table; ``columns``: our name of a column -> its names there, in lower case."""
+    """The vocabulary of the table; ``columns``: our name of a column -> its names there, in lower case."""
     return values.vocabulary()["oncokb"]
 
 
@@ -96,9 +95,8 @@ def _json_rows(path: Path, mapping: FieldMapping) -> Iterator[tuple[Message, Row
             yield where, Fault(where, message("reader.no_object"))
         else:
             known = {key.lower(): item for key, item in value.items()}
-            yield where, {name: _value(known, names) for name, names in _oncokb()["columns"].items()}
-
-
-def _value(row: Mapping[str, Any], names: Sequence[str]) -> str:
-    text = next((row[name] for name in names if isinstance(row.get(name), str)), "")
-    return values.one_line(clean(text))
+            row = {}
+            for ours, names in _oncokb()["columns"].items():
+                text = next((known[name] for name in names if isinstance(known.get(name), str)), "")
+                row[ours] = values.one_line(clean(text))
+            yield where, row

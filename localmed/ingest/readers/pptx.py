@@ -1,11 +1,10 @@
-"""PowerPoint files (.pptx, .pptm): each slide under its number and title, with its texts, tables, charts and notes.
+"""Reads PowerPoint files (.pptx, .pptm): each slide under its number and title, with texts, tables, charts and notes.
 
-Rules: shapes are read in the order of the slide, groups and diagrams (SmartArt) included. A table row carries its
-headers where the table says that it has a header row; a chart is its title and a row for each category. Speaker notes
-come after their slide under a heading of their own. Hidden slides are left out, which a note says. The title is the
-document's property, else the first slide's title.
+Rules: shapes are read in the slide's order, including groups and diagrams (SmartArt). A table row repeats its headers
+if the table has a header row; a chart is its title and a row for each category. Speaker notes follow their slide under
+their own heading. Hidden slides are left out and noted. The title is the document's property, else the first slide's.
 
-Not covered: pictures, sound and film; texts of the slide master, which repeat on every slide; animations.
+Not covered: pictures, sound and film; texts of the slide master; animations.
 """
 
 from __future__ import annotations
@@ -24,23 +23,25 @@ from localmed.ingest.readers.values import superscript
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _DIAGRAM = "/diagramData"
 _FIELDS = frozenset({_A + "r", _A + "fld"})
+_SPOKEN = _FIELDS | {_A + "br"}
 
 
 def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
-    """The file as one record."""
+    """Yield the file as one record."""
     from pptx import Presentation
 
-    notes = office.checked(path, bounds_of(mapping))
-    presentation = office.opened(path, Presentation)
-    slides = office.opened(path, lambda _: list(enumerate(presentation.slides, start=1)))  # parts that are missing
+    notes = office.check(path, bounds_of(mapping))
+    presentation = office.open_package(path, Presentation)
+    # parts of a slide may be missing, so slides are read through ``open_package`` too
+    slides = office.open_package(path, lambda _: list(enumerate(presentation.slides, start=1)))
     shown = [(number, slide) for number, slide in slides if slide.element.get("show", "1") not in ("0", "false")]
-    blocks = office.opened(path, lambda _: tuple(block for number, slide in shown for block in _slide(number, slide)))
+    blocks = office.open_package(path, lambda _: tuple(block for each in shown for block in _slide(*each)))
     if not any(block.kind != "heading" for block in blocks):
         raise InputError("reader.no_text_pptx", name=path.name)
     if len(shown) < len(slides):
         notes.append(message("reader.hidden_slides", count=len(slides) - len(shown)))
     title = office.line(presentation.core_properties.title)
-    title = "" if values.meaning("placeholders", title.lower()) else title  # what PowerPoint writes for none
+    title = "" if values.meaning("placeholders", title.lower()) else title  # a default title
     first = next((heading for _, slide in shown if (heading := _title(slide))), "")
     yield SourceRecord("", title or first or path.stem, blocks, notes=tuple(notes))
 
@@ -69,13 +70,16 @@ def _shape(shape: Any) -> Iterator[Block]:
         for inner in shape.shapes:
             yield from _shape(inner)
     elif getattr(shape, "has_table", False):
-        yield from tables.blocks_of(list(_cells(shape.table)))
+        yield from tables.table_blocks(list(_cells(shape.table)))
     elif getattr(shape, "has_chart", False):
         yield from _chart(shape.chart)
     elif shape.has_text_frame:
         yield from _paragraphs(shape.text_frame._txBody)
-    else:
-        yield from _diagram(shape)
+    else:  # a diagram, whose texts are in a part of their own
+        names = {value for element in shape.element.iter() for value in element.attrib.values()}
+        for name, relation in shape.part.rels.items():
+            if name in names and relation.reltype.endswith(_DIAGRAM) and not relation.is_external:
+                yield from _paragraphs(office.tree(relation.target_part.blob))
 
 
 def _paragraphs(body: Any) -> Iterator[Block]:
@@ -87,9 +91,6 @@ def _paragraphs(body: Any) -> Iterator[Block]:
 def _text(paragraph: Any) -> str:
     """The words of a paragraph; a line end is a blank, a raised figure stays raised."""
     return "".join(_run(child) if child.tag in _FIELDS else " " for child in paragraph if child.tag in _SPOKEN)
-
-
-_SPOKEN = _FIELDS | {_A + "br"}
 
 
 def _run(run: Any) -> str:
@@ -124,12 +125,4 @@ def _chart(chart: Any) -> Iterator[Block]:
                 for column, (_, values) in enumerate(series, start=1)
                 if row < len(values) and values[row] is not None
             ]
-        yield from tables.blocks_of(cells)
-
-
-def _diagram(shape: Any) -> Iterator[Block]:
-    """The texts of a diagram, which stand in a part of their own."""
-    names = {value for element in shape.element.iter() for value in element.attrib.values()}
-    for name, relation in shape.part.rels.items():
-        if name in names and relation.reltype.endswith(_DIAGRAM) and not relation.is_external:
-            yield from _paragraphs(office.tree(relation.target_part.blob))
+        yield from tables.table_blocks(cells)

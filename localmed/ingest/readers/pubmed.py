@@ -1,19 +1,17 @@
-"""PubMed: ``PubmedArticleSet`` XML, plain or gzipped, as the baseline, the update files and exports hold it.
+"""Reads PubMed files: ``PubmedArticleSet`` XML, plain or gzipped (baseline, updates, exports), and MEDLINE text.
 
-Rules: one record an article, keyed by its PMID: title, abstract with its labelled sections as headings, publication
-types, MeSH descriptors, date of publication as precisely as known, links to retractions, corrections and comments. A
-paper that is retracted or withdrawn says so in its publication types, in a link or in its title; each alone makes it
-``withdrawn``, so that it cannot answer. An article without an abstract is its title, with a note. One without a PMID or
-without any text is a ``Fault``, and so is a PMID that comes twice in a file.
+Rules: one record an article, keyed by its PMID: title, abstract with its labels as headings, publication types, MeSH
+descriptors, date of publication as precisely as known, links to retractions, corrections and comments. A retraction in
+the publication types, a link or the title makes a record ``withdrawn``, so that it cannot answer. An article without an
+abstract is its title, with a note. An article without a PMID or text is a ``Fault``, and so is a repeated PMID.
 
-Titles and abstracts of articles in other languages are PubMed's English translations, so the record's language is that
-of its text and a note names the article's own. Each PMID of a ``DeleteCitation`` list is a withdrawn record without
-text where the option ``versions`` is ``"latest"``, so that it takes the place of what an earlier file brought; else the
-list is one fault, for a reader sees one file and cannot remove what another one brought.
+PubMed translates titles and abstracts, so the record's language is that of its text, and a note names the article's.
+With the option ``versions = "latest"`` each PMID of a ``DeleteCitation`` list is a withdrawn record without text that
+replaces an earlier file's; otherwise the list is one fault, because a reader sees one file only.
 
-MEDLINE text (``read_medline``: .nbib, and .txt that begins with ``PMID-``), as PubMed's "Save" and "Send to" write it,
-gives the same records. There an article begins with its PMID; a tag has four characters and a hyphen, a line that
-begins with blanks continues the one before.
+MEDLINE text (.nbib, and .txt that begins with ``PMID-``), as PubMed's "Save" and "Send to" write it, gives the same
+records: an article begins with its PMID, a tag has four characters and a hyphen, and a line that begins with blanks
+continues the one before.
 
 Not covered: authors, journals, references, full text, abstracts in another language (``OtherAbstract``, ``OAB``).
 """
@@ -32,7 +30,7 @@ from localmed.ingest.readers import values
 from localmed.ingest.readers.encoding import read_text
 from localmed.ingest.readers.markup import elements, flat, texts
 
-# --- an article, whatever format it came in ---------------------------------------------------------------------------
+# --- articles of both formats -----------------------------------------------------------------------------------------
 
 _RETRACTED_TYPES = frozenset({"Retracted Publication", "Withdrawn Publication"})
 _RETRACTED_LINKS = frozenset({"retraction_in", "retracted_and_republished_in"})
@@ -46,13 +44,13 @@ _NOTED_LINKS = {
 _NO_OTHER_LANGUAGE = frozenset({"en", "und", "mul"})
 
 
-def withdrawn(types: tuple[str, ...], links: tuple[tuple[str, str], ...], title: str) -> bool:
-    """Whether its publication types, its links or its title say that a paper is retracted or withdrawn."""
+def is_withdrawn(types: tuple[str, ...], links: tuple[tuple[str, str], ...], title: str) -> bool:
+    """Whether publication types, links or title say that a paper is retracted or withdrawn."""
     linked = any(kind in _RETRACTED_LINKS for kind, _ in links)
     return linked or not _RETRACTED_TYPES.isdisjoint(types) or bool(_RETRACTED_TITLE.match(title))
 
 
-def record(
+def _make_record(
     pmid: str,
     title: str,
     abstract: tuple[Block, ...],
@@ -63,46 +61,42 @@ def record(
     links: tuple[tuple[str, str], ...],
     languages: Iterable[str],
 ) -> SourceRecord | Fault:
-    """The record of an article; a fault where it has no text.
+    """Make the record of an article, or a fault without text.
 
-    ``links`` are (kind, identifier), "" where PubMed names none; ``languages`` are its codes.
+    ``links`` are (kind, identifier or ""); ``languages`` are PubMed's codes.
     """
     if not (title or abstract):
         return Fault(message("reader.pmid", key=pmid), message("reader.no_title_no_abstract"))
-    taken_back = withdrawn(types, links, title)
-    notes = [message("reader.retracted")] if taken_back else []
+    withdrawn = is_withdrawn(types, links, title)
+    notes = [message("reader.retracted")] if withdrawn else []
     if not abstract:
         notes.append(message("reader.no_abstract"))
     kinds = {kind for kind, _ in links}
     notes += [note for kind, note in _NOTED_LINKS.items() if kind in kinds]
     if others := {code for code in languages if values.language(code) not in _NO_OTHER_LANGUAGE}:
         notes.append(message("reader.other_language", languages=tuple(sorted(others))))
+    text = title + "".join(line.text for block in abstract for line in block.lines)
+    chinese = sum("\u3400" <= character <= "\u9fff" for character in text) > len(text) / 4  # English has next to none
     return SourceRecord(
         key=pmid,
         title=title,
         blocks=abstract or (Block.of("paragraph", title),),
         edition=edition,
-        language="zh" if _mostly_chinese(title, abstract) else "en",
+        language="zh" if chinese else "en",
         identifiers=(f"pmid:{pmid}", *identifiers),
         publication_types=types,
         mesh=mesh,
         relations=tuple((kind, target) for kind, target in links if target),
-        status="withdrawn" if taken_back else "",
+        status="withdrawn" if withdrawn else "",
         notes=tuple(notes),
     )
-
-
-def _mostly_chinese(title: str, abstract: tuple[Block, ...]) -> bool:
-    """Whether more than a quarter of the characters are Chinese: titles and abstracts in English have next to none."""
-    text = title + "".join(line.text for block in abstract for line in block.lines)
-    return sum("\u3400" <= character <= "\u9fff" for character in text) > len(text) / 4
 
 
 _ARTICLES = frozenset({"PubmedArticle", "PubmedBookArticle", "DeleteCitation"})
 _DELETED = message("reader.deleted")
 _UNTITLED = frozenset({"", "[Not Available].", "[Not Available]"})
 
-# Where the date of publication stands, best first: journal issue, electronic article, book, then when PubMed got it.
+# Places of the date of publication, best first: journal issue, electronic article, book, arrival at PubMed.
 _DATES = (
     "MedlineCitation/Article/Journal/JournalIssue/PubDate",
     "MedlineCitation/Article/ArticleDate",
@@ -119,11 +113,11 @@ _TAGGED = re.compile(r"([A-Z]{2,4}) {0,2}- ?(.*)")
 _LABEL = re.compile(r"(?:^|(?<=[.!?)%\d] ))([A-Z][A-Z0-9 &/,()-]{2,60}): ")
 _PMID = re.compile(r"PMID: ?(\d+)")
 _TAGGED_DATE = re.compile(r"(\d{4})(?: ([A-Z][a-z]{2})\b)?(?: (\d{1,2})\b)?")
-_TAGGED_DATES = ("DEP", "EDAT", "CRDT")  # electronic publication, when PubMed got it
+_TAGGED_DATES = ("DEP", "EDAT", "CRDT")  # electronic publication, arrival at PubMed
 
 
 def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
-    """A record for each article and each deletion; faults for those that cannot be used."""
+    """Yield a record for each article and each deletion, and faults."""
     yield from once(_items(path, mapping.options.get("versions") == "latest"), "reader.pmid")
 
 
@@ -131,19 +125,14 @@ def _items(path: Path, latest: bool) -> Iterator[SourceRecord | Fault]:
     for number, article in enumerate(elements(path, _ARTICLES), start=1):
         if article.tag != "DeleteCitation":
             yield _record(article, message("reader.article", number=number))
-        elif latest:
-            yield from map(_deleted, texts(article, "PMID"))
-        else:
-            count = len(texts(article, "PMID"))
-            yield Fault(named("DeleteCitation"), message("reader.pubmed_deleted", count=count))
-
-
-def _deleted(pmid: str) -> SourceRecord:
-    """What stands for a record that PubMed has taken back."""
-    title = f"PMID {pmid}"
-    return SourceRecord(
-        pmid, title, (), language="en", identifiers=(f"pmid:{pmid}",), status="withdrawn", notes=(_DELETED,)
-    )
+            continue
+        pmids = texts(article, "PMID")
+        if not latest:
+            yield Fault(named("DeleteCitation"), message("reader.pubmed_deleted", count=len(pmids)))
+            continue
+        for pmid in pmids:
+            ids, title = (f"pmid:{pmid}",), f"PMID {pmid}"
+            yield SourceRecord(pmid, title, (), language="en", identifiers=ids, status="withdrawn", notes=(_DELETED,))
 
 
 def _record(article: Element, where: Message) -> SourceRecord | Fault:
@@ -151,9 +140,10 @@ def _record(article: Element, where: Message) -> SourceRecord | Fault:
     pmid = "" if citation is None else flat(citation.find("PMID"))
     if citation is None or not pmid.isdecimal():
         return Fault(where, message("reader.no_pmid"))
-    return record(
+    titles = (flat(citation.find(path)) for path in _TITLES)
+    return _make_record(
         pmid=pmid,
-        title=_title(citation),
+        title=next((title for title in titles if title not in _UNTITLED), ""),
         abstract=tuple(_abstract(citation)),
         edition=_date(article),
         identifiers=_identifiers(article),
@@ -164,13 +154,7 @@ def _record(article: Element, where: Message) -> SourceRecord | Fault:
     )
 
 
-def _title(citation: Element) -> str:
-    titles = (flat(citation.find(path)) for path in _TITLES)
-    return next((title for title in titles if title not in _UNTITLED), "")
-
-
 def _abstract(citation: Element) -> Iterator[Block]:
-    """The abstract's parts, each with its label as a heading before it."""
     for part in (*citation.iterfind("Article/Abstract/AbstractText"), *citation.iterfind("Abstract/AbstractText")):
         text = flat(part)
         label = values.one_line(part.get("Label", ""))
@@ -181,21 +165,17 @@ def _abstract(citation: Element) -> Iterator[Block]:
 
 
 def _links(citation: Element) -> Iterator[tuple[str, str]]:
-    """What other articles say of this one and it of them; the target is "" where PubMed names no PMID."""
+    """Links from and to other articles, as (``retraction_in``, PMID or "")."""
     for link in citation.iterfind("CommentsCorrectionsList/CommentsCorrections"):
-        kind = _snake_case(link.get("RefType", ""))
+        name = link.get("RefType", "").replace("RetractedandRep", "RetractedAndRep")  # PubMed omits one capital
+        kind = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
         pmid = flat(link.find("PMID"))
         if kind and kind != "cites":
             yield kind, f"pmid:{pmid}" if pmid else ""
 
 
-def _snake_case(name: str) -> str:
-    """``RetractionIn`` as ``retraction_in``; PubMed writes the one name with "and" inside without its capital."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.replace("RetractedandRep", "RetractedAndRep")).lower()
-
-
 def _identifiers(article: Element) -> Iterator[str]:
-    """DOI and PMC number, each once; the lists inside references are other articles' and are not looked at."""
+    """DOI and PMC number, each once, without those of references."""
     identifiers = {
         "doi": (
             *texts(article, "PubmedData/ArticleIdList/ArticleId[@IdType='doi']"),
@@ -208,27 +188,22 @@ def _identifiers(article: Element) -> Iterator[str]:
 
 
 def _date(article: Element) -> str:
-    for path in _DATES:
-        for element in article.iterfind(path):
-            if date := _date_of(element):
-                return date
+    """The best date; the beginning of a range in words ("1998 Dec-1999 Jan"), the year of a season."""
+    for element in (element for path in _DATES for element in article.iterfind(path)):
+        year, month, day = (flat(element.find(name)) for name in ("Year", "Month", "Day"))
+        words = re.search(r"(\d{4})(?: ([A-Z][a-z]{2})\b)?", flat(element.find("MedlineDate")))
+        if words and not year:
+            year, month, day = words[1], words[2] or "", ""
+        if date := values.iso_date(year, month, day):
+            return date
     return ""
-
-
-def _date_of(element: Element) -> str:
-    """The date in ``element``; of a range in words ("1998 Dec-1999 Jan") its beginning, of a season its year."""
-    year, month, day = (flat(element.find(name)) for name in ("Year", "Month", "Day"))
-    if year:
-        return values.iso_date(year, month, day)
-    words = re.search(r"(\d{4})(?: ([A-Z][a-z]{2})\b)?", flat(element.find("MedlineDate")))
-    return values.iso_date(words[1], words[2] or "") if words else ""
 
 
 # --- MEDLINE text ----------------------------------------------------------------------------------------------------
 
 
 def read_medline(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  # noqa: ARG001 - every reader's signature
-    """A record for each article of the file."""
+    """Yield a record for each article of a MEDLINE text file, and faults."""
     tagged = enumerate(_tagged_articles(read_text(path).removesuffix("\ufffd")), start=1)
     yield from once((_tagged_record(article, number) for number, article in tagged), "reader.pmid")
 
@@ -254,15 +229,22 @@ def _tagged_record(article: dict[str, list[str]], number: int) -> SourceRecord |
     pmid = _first(article, "PMID")
     if not pmid.isdecimal():
         return Fault(message("reader.article", number=number), message("reader.no_pmid"))
-    return record(
+    links = [
+        (kind, _PMID.search(reference))
+        for tag, kind in values.vocabulary()["medline"].items()
+        for reference in article[tag]
+    ]
+    doi = next((place for place in (*article["AID"], *article["LID"]) if place.endswith("[doi]")), "")
+    numbers = {"doi": doi.removesuffix("[doi]").strip(), "pmc": _first(article, "PMC")}
+    return _make_record(
         pmid=pmid,
         title=_first(article, "TI") or _first(article, "BTI") or _first(article, "TT"),
         abstract=tuple(_tagged_abstract(_first(article, "AB"))),
         edition=_tagged_date(article),
-        identifiers=_tagged_identifiers(article),
+        identifiers=(f"{scheme}:{number}" for scheme, number in numbers.items() if number),
         types=tuple(article["PT"]),
         mesh=tuple(dict.fromkeys(heading.partition("/")[0].strip("*") for heading in article["MH"])),
-        links=tuple(_tagged_links(article)),
+        links=tuple((kind, f"pmid:{target[1]}" if target else "") for kind, target in links),
         languages=article["LA"],
     )
 
@@ -272,7 +254,7 @@ def _first(article: dict[str, list[str]], tag: str) -> str:
 
 
 def _tagged_abstract(text: str) -> Iterator[Block]:
-    """The abstract's parts; labels count only where the first stands at its very beginning."""
+    """The abstract's parts; labels count only if the abstract begins with one."""
     labels = list(_LABEL.finditer(text))
     if not labels or labels[0].start():
         if text:
@@ -283,22 +265,6 @@ def _tagged_abstract(text: str) -> Iterator[Block]:
         yield Block.of("heading", label[1], 2)
         if part := text[label.end() : end].strip():
             yield Block.of("paragraph", part)
-
-
-def _tagged_links(article: dict[str, list[str]]) -> Iterator[tuple[str, str]]:
-    for tag, kind in values.vocabulary()["medline"].items():
-        for reference in article[tag]:
-            pmid = _PMID.search(reference)
-            yield kind, f"pmid:{pmid[1]}" if pmid else ""
-
-
-def _tagged_identifiers(article: dict[str, list[str]]) -> Iterator[str]:
-    places = [*article["AID"], *article["LID"]]
-    doi = next((place.removesuffix("[doi]").strip() for place in places if place.endswith("[doi]")), "")
-    if doi:
-        yield f"doi:{doi}"
-    if pmc := _first(article, "PMC"):
-        yield f"pmc:{pmc}"
 
 
 def _tagged_date(article: dict[str, list[str]]) -> str:

@@ -1,17 +1,16 @@
-"""Plain text: paragraphs between blank lines, headings where they can hardly be anything else.
+"""Reads plain text: paragraphs between blank lines, and unmistakable headings.
 
 Rules: the lines of a hard-wrapped paragraph stay lines of one block. A heading is a short line that is underlined with
-``===`` or ``---``, or that comes after a blank line, holds no sentence, and is written in capitals or numbered
-(``2.1 Dosage``, ``第一章 总则``, ``一、适应证``, ``（二）用法``). Underlining gives level 1 (``===``) or 2, capitals 2,
-numbering its depth. The title is the first line if that is a heading or
-short and alone, else the file's name without its extension.
+``===`` (level 1) or ``---`` (level 2), or that follows a blank line, contains no sentence, and is in capitals (level 2)
+or numbered (``2.1 Dosage``, ``第一章 总则``, ``一、适应证``, ``（二）用法``; the level is the depth). The title is the
+first line if it is a heading or short and alone, else the file's name without its extension.
 
-A textbook as MedQA brings them (``read_book``) has a paragraph a line, as LINS segments them ("Local Textbooks database
-construction"), and is called by its file's name. Its headings are parts, chapters, sections, units and appendices with
-their number, in English or Chinese.
+A textbook of MedQA (``read_book``) has a paragraph a line, as LINS segments them ("Local Textbooks database
+construction"), and its file's name as title. Its headings are numbered parts, chapters, sections, units and appendices,
+in English or Chinese.
 
-Not covered: tables in plain text (they stay lines), lists (each item is a line of its paragraph), tables of contents;
-running heads, indexes and captions of a textbook.
+Not covered: tables (they stay lines), lists (each item is a line of its paragraph), tables of contents; running heads,
+indexes and captions of a textbook.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ _BOOK_SENTENCE = re.compile(r"[.。!?！？;；]$|[.!?] [A-Z]|[。！？]")
 
 
 def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  # noqa: ARG001 - every reader's signature
-    """The file as one record."""
+    """Yield the file as one record."""
     text, notes = whole_text(path)
     blocks = tuple(blocks_of(text))
     if not blocks:
@@ -64,37 +63,41 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  
 
 
 def read_book(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:  # noqa: ARG001 - as above
-    """The textbook as one record."""
+    """Yield the textbook as one record."""
     text, notes = whole_text(path)
     lines = filter(None, map(one_line, text.split("\n")))
-    levels = [(line, _book_level(line)) for line in lines]
-    blocks = tuple(Block.of("heading" if level else "paragraph", line, level) for line, level in levels)
+    blocks: list[Block] = []
+    for line in lines:
+        level = 0  # 1 for a part, 2 for a chapter, 3 for a section
+        if len(line) <= BOOK_HEADING_CHARACTERS and not _BOOK_SENTENCE.search(line):
+            level = next((depth for depth, pattern in enumerate(_BOOK_HEADINGS, 1) if pattern.fullmatch(line)), 0)
+        blocks.append(Block.of("heading" if level else "paragraph", line, level))
     if not any(block.kind == "paragraph" for block in blocks):
         raise InputError("reader.no_text", name=path.name)
-    yield SourceRecord("", path.stem, blocks, notes=notes)
+    yield SourceRecord("", path.stem, tuple(blocks), notes=notes)
 
 
 def whole_text(path: Path, declared: str = "") -> tuple[str, tuple[Message, ...]]:
-    """The text of a file, and a note where it ends within a character."""
+    """The text of a file, and a note if it ends within a character."""
     text = read_text(path, declared)
     cut = text.endswith("\ufffd")
     return text.removesuffix("\ufffd"), (message("reader.cut_short"),) if cut else ()
 
 
 def first_heading(blocks: Sequence[Block]) -> str:
-    """The text of the first heading; "" where there is none."""
+    """The text of the first heading, or ""."""
     return next((" ".join(line.text for line in block.lines) for block in blocks if block.kind == "heading"), "")
 
 
 def blocks_of(text: str) -> Iterator[Block]:
-    """The headings and paragraphs of ``text``, which is clean already."""
+    """The headings and paragraphs of clean ``text``."""
     for lines in paragraphs(text):
         start = 0
         for at, line in enumerate(lines):
             underlined = at + 1 < len(lines) and _UNDERLINE.fullmatch(lines[at + 1])
-            level = (1 if lines[at + 1][0] == "=" else 2) if underlined and _short(line) else 0
+            level = (1 if lines[at + 1][0] == "=" else 2) if underlined and _is_short(line) else 0
             if at == 0 and not level:
-                level = heading_level(line)
+                level = _heading_level(line)
             if level:
                 yield from _paragraph(lines[start:at])
                 yield Block.of("heading", line, level)
@@ -115,8 +118,8 @@ def paragraphs(text: str) -> Iterator[list[str]]:
         yield lines
 
 
-def headed(lines: Sequence[str], heading: re.Pattern[str], above: int = 0) -> Iterator[Block]:
-    """``lines`` as paragraphs between headings, which are marked by signs: their number less ``above`` is the level."""
+def split_at_headings(lines: Sequence[str], heading: re.Pattern[str], above: int = 0) -> Iterator[Block]:
+    """Divide ``lines`` at headings; the number of signs that mark one, less ``above``, is its level."""
     start = 0
     for at, line in enumerate(lines):
         if marked := heading.fullmatch(line):
@@ -126,12 +129,12 @@ def headed(lines: Sequence[str], heading: re.Pattern[str], above: int = 0) -> It
     yield from Block.paragraph(lines[start:])
 
 
-def heading_level(line: str) -> int:
-    """The level of the heading that ``line`` is by its own look; 0 where it is none."""
+def _heading_level(line: str) -> int:
+    """The level of ``line`` as a heading that is not underlined, or 0."""
     letters = sum(map(str.isalpha, line))
-    if _short(line) and letters >= _CAPITAL_LETTERS and _CAPITALS.fullmatch(line):
+    if _is_short(line) and letters >= _CAPITAL_LETTERS and _CAPITALS.fullmatch(line):
         return 2
-    if not _short(line) or _SENTENCE.search(_NUMBER.sub("", line.rstrip(":："))):
+    if not _is_short(line) or _SENTENCE.search(_NUMBER.sub("", line.rstrip(":："))):
         return 0
     for level, pattern in enumerate(_CHINESE_LEVELS, start=1):
         if pattern.match(line):
@@ -146,25 +149,18 @@ def has_chinese(text: str) -> bool:
     return _CHINESE.search(text) is not None
 
 
-def _short(line: str) -> bool:
+def _is_short(line: str) -> bool:
     return len(line) <= (CHINESE_HEADING_CHARACTERS if has_chinese(line) else HEADING_CHARACTERS)
 
 
 def _paragraph(lines: list[str]) -> Iterator[Block]:
-    return Block.paragraph(line for line in lines if not _UNDERLINE.fullmatch(line))  # a rule says nothing
+    return Block.paragraph(line for line in lines if not _UNDERLINE.fullmatch(line))
 
 
 def _title(blocks: tuple[Block, ...]) -> str:
-    """The first heading, or the first line where it stands alone, is short and no sentence."""
+    """The first line if it is a heading, or alone, short and no sentence."""
     first = blocks[0]
     text = first.lines[0].text
     alone = len(first.lines) == 1 and len(blocks) > 1 and len(text) <= _TITLE_CHARACTERS
     sentence = text.rstrip().endswith((".", "。", "！", "？", "!", ";", "；", ",", "，"))
     return text if first.kind == "heading" or (alone and not sentence) else ""
-
-
-def _book_level(line: str) -> int:
-    """1 for a part, 2 for a chapter, 3 for a section; 0 for text."""
-    if len(line) > BOOK_HEADING_CHARACTERS or _BOOK_SENTENCE.search(line):
-        return 0
-    return next((level for level, pattern in enumerate(_BOOK_HEADINGS, start=1) if pattern.fullmatch(line)), 0)

@@ -1,8 +1,7 @@
-"""What the fields of a record mean: dates, languages and statuses in the words of many sources, made ours.
+"""Normalises dates, languages and statuses in the words of many sources (``vocabulary.toml``).
 
-Rules: a date becomes ISO as precise as it was given; what is not a date stays as written ("3rd edition"). A language
-becomes its two-letter code. A status that says "no longer valid" in a word we do not know is an error, never "current".
-The words stand in ``vocabulary.toml``.
+Rules: a date becomes ISO, as precise as given; other editions stay as written ("3rd edition"). A language becomes its
+two-letter code. An unknown status is an error, never "current".
 
 Not covered: dates with the day before the month (ambiguous; they stay as written).
 """
@@ -34,9 +33,9 @@ _YEAR_MONTH = re.compile(r"(?P<year>\d{4}) (?P<month>[A-Za-z]{3,9})(?: (?P<day>\
 UNKNOWN = "und"  # ISO 639: undetermined
 _WORD = re.compile(r"[^\W\d_]+")
 _KANA_HANGUL = re.compile("[\u3041-\u30ff\u1100-\u11ff\uac00-\ud7af]")
-_OTHER_SCRIPTS = re.compile("[\u0370-\u1fff]")  # between Latin and its additions: Greek, Cyrillic, Arabic, Thai, ...
+_OTHER_SCRIPTS = re.compile("[\u0370-\u1fff]")  # Greek, Cyrillic, Arabic, Thai, ...
 _ELSEWHERE = 0.05  # of the letters: Japanese and Korean have more of their own, Chinese next to none
-_CLEARLY, _LEAST_WORDS = 2, 3  # times the English function words, and so many more, to be another language
+_CLEARLY, _LEAST_WORDS = 2, 3  # another language has so many times the English function words, and so many more
 _ENOUGH_WORDS, _LEAST_SHARE = 100, 0.01  # lists of medicines have fewer function words than prose, but some
 
 _RAISED = str.maketrans("0123456789+-−–()", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻⁽⁾")
@@ -49,22 +48,24 @@ def vocabulary() -> Mapping[str, Mapping[str, Any]]:
 
 
 def meaning(name: str, word: str) -> str:
-    """Which entry of the table ``name`` lists ``word``; "" if none does."""
+    """The entry of the table ``name`` that lists ``word``, or ""."""
     return next((entry for entry, words in vocabulary()[name].items() if word in words), "")
 
 
 def iso_date(year: str, month: str = "", day: str = "") -> str:
-    """``2024-05-01`` from parts as sources write them; shorter where a part is missing or makes no sense."""
+    """``2024-05-01`` from parts as sources write them; shorter if a part is missing or invalid, "" without a year."""
     if not _YEAR.fullmatch(year):
         return ""
-    number = _month(month)
+    number = _MONTHS.get(month[:3].lower(), "")
+    if month.isdecimal():
+        number = f"{int(month):02d}" if 1 <= int(month) <= 12 else ""
     if not number:
         return year
     return f"{year}-{number}-{int(day):02d}" if day.isdecimal() and 1 <= int(day) <= 31 else f"{year}-{number}"
 
 
 def edition(value: str) -> str:
-    """``value`` as an ISO date where it is a date, else as it stands."""
+    """``value`` as an ISO date if it is a date, else as written."""
     stripped = " ".join(value.split())
     for pattern in (_COMPACT, _NUMERIC, _YEAR_MONTH, _MONTH_YEAR):
         if match := pattern.fullmatch(stripped):
@@ -80,10 +81,7 @@ def language(value: str) -> str:
 
 
 def language_of(text: str) -> str:
-    """The language that ``text`` is written in: "zh", one of ``[function_words]``, or "und" where none is made out.
-
-    Too few words to tell are taken for English.
-    """
+    """Detect the language of ``text``: "zh", one of ``[function_words]``, or "und"; a few words count as English."""
     letters = sum(map(str.isalpha, text))
     if len(_KANA_HANGUL.findall(text)) > _ELSEWHERE * letters:
         return UNKNOWN
@@ -103,15 +101,12 @@ def language_of(text: str) -> str:
 
 @cache
 def _telling_forms() -> Mapping[str, re.Pattern[str]]:
-    """By language what a word of it, that is no function word, often holds or ends with."""
-    letters, endings = vocabulary()["letters"], vocabulary()["endings"]
-    function_words = _function_words()
-    return {
-        code: re.compile(
-            rf"^(?!(?:{'|'.join(function_words[code])})$).*(?:[{letters[code]}]|\w(?:{'|'.join(endings[code].split())})$)"
-        )
-        for code in letters
-    }
+    """By language a pattern of the letters and endings of its words, except function words."""
+    forms = {}
+    for code, letters in vocabulary()["letters"].items():
+        function_words, endings = "|".join(_function_words()[code]), vocabulary()["endings"][code].replace(" ", "|")
+        forms[code] = re.compile(rf"^(?!(?:{function_words})$).*(?:[{letters}]|\w(?:{endings})$)")
+    return forms
 
 
 @cache
@@ -120,7 +115,7 @@ def _function_words() -> Mapping[str, frozenset[str]]:
 
 
 def status(value: str) -> str:
-    """``current``, ``superseded`` or ``withdrawn``; "" for none given; ``Unusable`` for a word that is not known."""
+    """``current``, ``superseded``, ``withdrawn``, or "" for none; raise ``Unusable`` for an unknown word."""
     word = " ".join(value.lower().split())
     known = meaning("statuses", word)
     if word and not known:
@@ -129,16 +124,10 @@ def status(value: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """``text`` with every run of white space made one space."""
+    """Replace every run of white space by one space."""
     return " ".join(text.split())
 
 
 def superscript(text: str) -> str:
-    """``text`` with its figures raised where it is a number: 10 and a raised 9 must not become 109."""
+    """Raise the figures of ``text`` if it is a number: 10 and a raised 9 must not become 109."""
     return text.translate(_RAISED) if any(map(str.isdecimal, text)) and not any(map(str.isalpha, text)) else text
-
-
-def _month(value: str) -> str:
-    if value.isdecimal():
-        return f"{int(value):02d}" if 1 <= int(value) <= 12 else ""
-    return _MONTHS.get(value[:3].lower(), "")

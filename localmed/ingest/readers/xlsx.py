@@ -1,11 +1,10 @@
-"""Excel files (.xlsx, .xlsm): each sheet under its name, its tables as rows that repeat their header.
+"""Reads Excel files (.xlsx, .xlsm): each sheet under its name, its tables (``tables.py``) as rows with their headers.
 
-Rules: a cell is shown as Excel shows it as far as that decides what it means: dates as ISO, percentages with their
-sign, units that stand in the number's format beside the number. Of a formula its stored value is read; one without a
-stored value is counted in a note. Merged cells are one cell of that size. Hidden sheets, rows and columns are left out,
-which notes say. How a sheet becomes tables is ``tables.py``'s.
+Rules: number formats that change the meaning are applied: dates become ISO, percentages get their sign, units from the
+format stay beside the number. A formula is read as its stored value; formulas without one are counted in a note. Merged
+cells are one cell. Hidden sheets, rows and columns are left out and noted.
 
-Not covered: charts, pictures and comments (noted where there are any); rounding and colours of a number's format.
+Not covered: charts, pictures and comments (noted); rounding and colours of number formats.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ _S = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 _RANGE = re.compile(r"[A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7}")
 _QUOTED = re.compile(r'"([^"]*)"')
 _DATE_ONLY = re.compile(r"[hs]", re.IGNORECASE)
-_FIGURES = 15  # that a spreadsheet's number holds; more are noise of binary fractions
-# What openpyxl raises in a damaged sheet: LookupError for shared strings and parts that are not there.
+_FIGURES = 15  # significant digits of a spreadsheet's number; more are noise of binary fractions
+# Errors of openpyxl in a damaged sheet: LookupError for missing shared strings and parts.
 _BROKEN = (StopIteration, LookupError, ValueError, TypeError, ParseError, zipfile.BadZipFile)
 
 
 @dataclass(slots=True)
 class _Layout:
-    """What a sheet's cells do not say of themselves; 1-based rows and columns."""
+    """The merged and hidden parts of a sheet; 1-based rows and columns."""
 
     merged: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)  # top left -> (height, width)
     rows: set[int] = field(default_factory=set)  # hidden
@@ -48,14 +47,14 @@ class _Layout:
 
 
 def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
-    """The file as one record."""
-    notes = office.checked(path, bounds_of(mapping))
+    """Yield the file as one record."""
+    notes = office.check(path, bounds_of(mapping))
     blocks: list[Block] = []
     layouts: list[_Layout] = []
-    with _opened(path) as book:
+    with _open_book(path) as book:
         for sheet in book.worksheets:
             if sheet.sheet_state == "visible":
-                layouts.append(_layout(path, sheet._worksheet_path))
+                layouts.append(_read_layout(path, sheet._worksheet_path))
                 parts = list(tables.sheet_blocks(_cells(sheet, layouts[-1])))
                 blocks += [Block.of("heading", office.line(sheet.title), 1), *parts] if parts else []
     if not blocks:
@@ -66,15 +65,15 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
 
 
 def table(path: Path, bounds: ReadBounds) -> list[list[str]]:
-    """The rows of the first sheet that shows, hidden ones included; raise ``InputError`` for what cannot be opened."""
-    office.checked(path, bounds)
-    with _opened(path) as book:
+    """The rows of the first visible sheet, including hidden ones; raise ``InputError`` if it cannot be opened."""
+    office.check(path, bounds)
+    with _open_book(path) as book:
         sheet = next(worksheet for worksheet in book.worksheets if worksheet.sheet_state == "visible")
-        return [[shown(cell.value, cell.number_format or "") for cell in row] for row in sheet.iter_rows()]
+        return [[_show(cell.value, cell.number_format or "") for cell in row] for row in sheet.iter_rows()]
 
 
-def shown(value: Any, number_format: str) -> str:
-    """A cell's value as text (see the module's docstring)."""
+def _show(value: Any, number_format: str) -> str:
+    """A cell's value as text, by its number format."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -82,27 +81,16 @@ def shown(value: Any, number_format: str) -> str:
     if isinstance(value, datetime.datetime):
         midnight = value.time() == datetime.time() and not _DATE_ONLY.search(number_format)
         return value.date().isoformat() if midnight else value.isoformat(" ", "seconds")
-    if isinstance(value, int | float):
-        return _number(value, number_format)
-    return office.line(str(value))
-
-
-def _number(value: float, number_format: str) -> str:
+    if not isinstance(value, int | float):
+        return office.line(str(value))
     section = number_format.split(";")[0]
-    bare = _QUOTED.sub("", section)
-    if "%" in bare:
+    if "%" in _QUOTED.sub("", section):
         return f"{_plain(value * 100)}%"
-    before, after = _around(section)
-    return office.line(f"{before}{_plain(value)}{after}")
-
-
-def _around(section: str) -> tuple[str, str]:
-    """What a number's format writes before and after it, in quotation marks: units mostly."""
+    # the format's text in quotation marks before and after the number, units mostly
     place = re.search(r"[0#?]|General", _QUOTED.sub(lambda match: "\x00" * len(match[0]), section))
-    if not place:
-        return "", ""
-    quoted = [(match.start() < place.start(), match[1]) for match in _QUOTED.finditer(section)]
-    return "".join(text for first, text in quoted if first), "".join(text for first, text in quoted if not first)
+    quoted = [(match.start() < place.start(), match[1]) for match in _QUOTED.finditer(section)] if place else []
+    before, after = ("".join(text for first, text in quoted if first == side) for side in (True, False))
+    return office.line(f"{before}{_plain(value)}{after}")
 
 
 def _plain(value: float) -> str:
@@ -112,14 +100,14 @@ def _plain(value: float) -> str:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    """The workbook of an original, which has no ending: openpyxl opens no such name; damage is ours to tell."""
+def _open_book(path: Path) -> Iterator[Any]:
+    """The workbook of an original; openpyxl opens only files with an ending, so it gets the open file."""
     import openpyxl
 
     with warnings.catch_warnings(), path.open("rb") as file:
-        warnings.simplefilter("ignore")  # openpyxl tells of styles and extensions that it does not know
+        warnings.simplefilter("ignore")  # openpyxl warns of unknown styles and extensions
         options = {"read_only": True, "data_only": True, "keep_links": False}
-        book = office.opened(path, lambda _: openpyxl.load_workbook(file, **options))
+        book = office.open_package(path, lambda _: openpyxl.load_workbook(file, **options))
         try:
             yield book
         except _BROKEN as error:
@@ -129,14 +117,14 @@ def _opened(path: Path) -> Iterator[Any]:
 
 
 def _cells(sheet: Any, layout: _Layout) -> list[Cell]:
-    """The cells that show, 0-based; hidden rows and columns leave no gap that would part a table."""
+    """The visible cells, 0-based; hidden rows leave no gap that would divide a table."""
     filled: list[tuple[int, int, str]] = []
     for row in sheet.iter_rows():
         for cell in row:
             if cell.value is None or cell.row in layout.rows:
                 continue
             if not any(first <= cell.column <= last for first, last in layout.columns):
-                filled.append((cell.row, cell.column, shown(cell.value, cell.number_format or "")))
+                filled.append((cell.row, cell.column, _show(cell.value, cell.number_format or "")))
     covered = {row + layout.merged.get((row, column), (1, 1))[0] - 1 for row, column, _ in filled}
     rows = sorted({row for row, _, _ in filled} | covered)
     skipped = sorted(layout.rows)
@@ -149,8 +137,7 @@ def _cells(sheet: Any, layout: _Layout) -> list[Cell]:
     return cells
 
 
-def _layout(path: Path, part: str) -> _Layout:
-    """What the sheet in ``part`` hides and merges, read in one pass in constant memory."""
+def _read_layout(path: Path, part: str) -> _Layout:
     from defusedxml.ElementTree import iterparse
     from openpyxl.utils.cell import range_boundaries
 

@@ -1,4 +1,4 @@
-"""Any XML whose elements a manifest names: one record an element, its fields by paths.
+"""Reads any XML whose elements a manifest names: one record an element, its fields by paths.
 
 ::
 
@@ -6,15 +6,15 @@
     [options]
     record = "monograph"                    # the element that is a document
     headings = ["heading", "title"]         # inside a text, elements that are headings
-    skip = ["image"]                        # elements left out with all they hold
+    skip = ["image"]                        # elements left out with all their content
     [fields]
     id = "@code"                            # an attribute of the record's element
     title = "names/name"
     text = ["indications", "dosage"]        # each an element; its paragraphs are those of the elements inside
     edition = "meta/revised/@date"
 
-Rules: names are without namespaces. What our fields mean is ``json_records.py``'s. A table of HTML's or JATS' model
-becomes rows under their headers. An element that holds words is a paragraph; one that holds only elements is not.
+Rules: names are without namespaces. ``json_records.py`` defines the fields. A table of HTML's or JATS' model becomes
+rows under their headers. An element with words is a paragraph; an element with elements only is not.
 
 Not covered: conditions in paths; entities and external references, which are refused.
 """
@@ -34,16 +34,15 @@ from localmed.ingest.readers.markup import Vocabulary, elements, flat, name_of
 
 
 def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault]:
-    """A record for each element that the manifest names."""
+    """Yield a record for each element that the manifest names, and faults."""
     name = mapping.options.get("record")
     if not isinstance(name, str) or not name or "text" not in mapping.fields:
         raise InputError("reader.xml_fields", name=path.name)
     plain = FieldMapping({ours: ours for ours in mapping.fields}, mapping.options)
-    yield from json_records.records(_items(path, name, mapping), plain)
+    yield from json_records.make_records(_items(path, name, mapping), plain)
 
 
 def _items(path: Path, name: str, mapping: FieldMapping) -> Iterator[json_records.Item]:
-    """The records as objects; their texts are blocks already."""
     for number, element in enumerate(elements(path, frozenset({name}), local=True), start=1):
         value: dict[str, Any] = {}
         for ours, source in mapping.fields.items():
@@ -68,7 +67,7 @@ def _blocks(record: Element, path: str, mapping: FieldMapping) -> Iterator[Block
 
 
 def _inline(root: Element) -> set[str]:
-    """The names of elements that stand among words somewhere: their parent has words of its own."""
+    """The names of elements whose parent somewhere has words of its own."""
     names: set[str] = set()
     for parent in root.iter():
         if (parent.text or "").strip() or any((child.tail or "").strip() for child in parent):
@@ -77,16 +76,12 @@ def _inline(root: Element) -> set[str]:
 
 
 def _values(record: Element, path: str) -> list[Element | str]:
-    """The elements at ``path``, or the values of the attribute that it ends with."""
+    """The elements at ``path``, or the values of the attribute at its end."""
     steps = [step for step in path.split("/") if step and step != "."]
     here: list[Element] = [record]
     for step in steps:
         if step.startswith("@"):
-            return [
-                value
-                for element in here
-                for name, value in element.attrib.items()
-                if name.rpartition("}")[2] == step[1:]
-            ]
+            attributes = (attribute for element in here for attribute in element.attrib.items())
+            return [value for name, value in attributes if name.rpartition("}")[2] == step[1:]]
         here = [child for element in here for child in element if name_of(child) == step.lower()]
     return list(here)

@@ -25,9 +25,9 @@ from localmed.ingest.parsed import Block, FieldMapping, Line, SourceRecord, Work
 from localmed.ingest.parsing import Parser
 from localmed.ingest.readers.pdf import reader as pdf
 from localmed.ingest.readers.pdf import scan as pdf_scan
-from localmed.ingest.readers.pdf.opening import opened, raster
+from localmed.ingest.readers.pdf.opening import open_document, raster
 from localmed.ingest.readers.pdf.page import FOREIGN, Page, read_page
-from localmed.ingest.readers.pdf.scan import with_tables
+from localmed.ingest.readers.pdf.scan import place_in_tables
 from localmed.ingest.readers.pdf.tables import Carry, table_blocks
 from tests.ingest.readers.pdf import fixtures as make
 from tests.words import phrase, said, words
@@ -52,7 +52,7 @@ def scanned(path: Path, document: Any, dpi: int = 150, rotate: int = 0) -> Path:
 
 
 def pages_read(path: Path, reader: Ocr, bounds: ReadBounds = BOUNDS) -> list[Page]:
-    with opened(path) as document:
+    with open_document(path) as document:
         pages = [read_page(document, index, 60_000) for index in range(document.page_count)]
     assert all(isinstance(scan, Working) for scan in pdf_scan.read_scans(path, pages, bounds, reader))
     return pages
@@ -246,7 +246,7 @@ def test_boxes_are_those_of_the_page_as_displayed(turn: int) -> None:
     wide, tall = 500.0, 700.0
     place = {0: (100, 50), 1: (50, wide - 100), 2: (wide - 100, tall - 50), 3: (tall - 50, 100)}[turn]
     line = Seen("Word", 0.9, tuple((place[0] + x, place[1] + y) for x, y in ((0, 0), (0.5, 0), (0.5, 0.5), (0, 0.5))))
-    (straight,) = pdf_scan._straightened(Scan(wide, tall, turn, (line,)), 1).lines
+    (straight,) = pdf_scan._straighten(Scan(wide, tall, turn, (line,)), 1).lines
     assert straight.box
     assert abs(straight.box.x0 - 100) < 1
     assert abs(straight.box.y0 - 50) < 1
@@ -282,9 +282,9 @@ def test_a_slanted_table_gets_its_cells_and_strokes_of_letters_make_none() -> No
     slanted = tuple(
         (x0 - y0 * fall, y0 + x0 * fall, x1 - y1 * fall, y1 + x1 * fall) for x0, y0, x1, y1 in level + upright + letters
     )
-    straight = pdf_scan._straightened(Scan(500, 700, 0, lines, slanted), 1)
-    pieces = [pdf_scan._piece(line, (10, 8.5), {}) for line in straight.lines]
-    placed, (grid,), _ = with_tables(pieces, straight.rules, straight.width, straight.height)
+    straight = pdf_scan._straighten(Scan(500, 700, 0, lines, slanted), 1)
+    pieces = [pdf_scan._set_type(line, (10, 8.5), {}) for line in straight.lines]
+    placed, (grid,), _ = place_in_tables(pieces, straight.rules, straight.width, straight.height)
     assert (grid.height, grid.width) == (3, 2)
     assert [piece.cell for piece in placed] == list(grid.cells)
     carry = Carry()
@@ -296,7 +296,7 @@ def test_a_slanted_table_gets_its_cells_and_strokes_of_letters_make_none() -> No
 
 @needs_engine
 def test_the_rules_of_a_scanned_table_are_found_in_its_picture(tmp_path: Path) -> None:
-    with opened(make.table(tmp_path / "table.pdf")) as document:
+    with open_document(make.table(tmp_path / "table.pdf")) as document:
         path = scanned(tmp_path / "scan.pdf", document)
     picture, *_ = raster(path, 1, ocr.DPI, ocr.MOST_PIXELS)
     drawn = ocr.rules(picture)

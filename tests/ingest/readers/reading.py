@@ -1,4 +1,4 @@
-"""What tests of readers share: a file read through the choice of its reader, and the shape of a record."""
+"""Helpers for tests of readers: read a file, show the shape of a record."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def written(path: Path, content: str | bytes) -> Path:
 
 
 def read(path: Path, reader: str = "", fields: Any = None, **options: Any) -> list[SourceRecord | Fault]:
-    """The records and faults of ``path``, by the reader that its name and content choose, or by ``reader``."""
+    """The records and faults of ``path``, by ``reader`` or the one for its name and content."""
     items = readers.load(readers.name_of(path, reader))(path, FieldMapping(fields or {}, options))
     return list(items)  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""JSON and JSON lines: shapes, field mapping, and broken parts that spare the others."""
+"""JSON and JSON lines: shapes, field mapping, and broken parts beside sound ones."""
 
 from __future__ import annotations
 

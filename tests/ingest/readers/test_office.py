@@ -1,4 +1,4 @@
-"""Office files made with the libraries themselves: text, tables, notes; what is hidden, hostile or locked."""
+"""Office files written by the libraries themselves: text, tables, notes; hidden, hostile and locked content."""
 
 from __future__ import annotations
 

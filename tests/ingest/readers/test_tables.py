@@ -1,4 +1,4 @@
-"""Tables: every filled cell comes out, under the right names; CSV; sheets."""
+"""Tables: every filled cell appears under the right names; CSV; sheets."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def cells(*lines: str, header: int = 0) -> list[Cell]:
     ids=["marked", "Chinese", "a name over nothing", "a header alone", "guessed", "names and values", "figures"],
 )
 def test_each_row_carries_its_header(table: list[Cell], shown: list[str]) -> None:
-    assert rows(tables.blocks_of(table)) == shown
+    assert rows(tables.table_blocks(table)) == shown
 
 
 def test_merged_cells_are_repeated_and_joined() -> None:
@@ -62,7 +62,7 @@ def test_merged_cells_are_repeated_and_joined() -> None:
         Cell("250", 3, 2),
         Cell("as needed", 4, 1, width=2),
     ]
-    assert rows(tables.blocks_of(table)) == [
+    assert rows(tables.table_blocks(table)) == [
         "Antibiotics",
         "Antibiotics; Drug: amoxicillin; Dose (mg) Adult: 500; Dose (mg) Child: 250",
         "Antibiotics; Drug: amoxicillin; Dose (mg) Adult / Dose (mg) Child: as needed",
@@ -94,7 +94,7 @@ def any_table(draw: st.DrawFn) -> list[Cell]:
 @given(any_table())
 def test_cells_in_are_cells_out(table: list[Cell]) -> None:
     expected = {cell.text for cell in table if cell.text}
-    for blocks in (tables.blocks_of(table), list(tables.sheet_blocks(table))):
+    for blocks in (tables.table_blocks(table), list(tables.sheet_blocks(table))):
         shown = "\n".join(line.text for block in blocks for line in block.lines)
         assert all(text in shown for text in expected)
         assert bool(blocks) == bool(expected)

@@ -161,8 +161,8 @@ def test_markdown_tables_ragged_rows_and_what_is_no_front_matter(tmp_path: Path)
     table = "| Drug | Dose |\n|---|---|\n| *A* | 5 mg |\n| B |\n| C | 1 | extra |\n"
     assert texts(one(written(tmp_path / "a.md", table))) == ["Drug: A; Dose: 5 mg", "Drug: B", "Drug: C; Dose: 1"]
     body = "---\nThis is a sentence.\n---\n\ntext"
-    assert markdown.front_matter(body) == ({}, body)
-    assert markdown.front_matter("---\ntitle: x: y\n---\nbody") == ({"title": "x: y"}, "body")
+    assert markdown._split_front_matter(body) == ({}, body)
+    assert markdown._split_front_matter("---\ntitle: x: y\n---\nbody") == ({"title": "x: y"}, "body")
 
 
 FRENCH = "Le traitement de la pneumonie est donné pour cinq jours, sauf chez les patients qui ne vont pas."

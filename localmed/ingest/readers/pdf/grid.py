@@ -1,12 +1,11 @@
-"""Where the ruled tables of a PDF page are: their cells, with the rows and columns that each cell covers.
+"""Finds the tables of a PDF page: their cells, with the rows and columns that each cell covers.
 
-Rules: tables are looked for only where an upright rule stands between the ends of the level ones (the search costs 20
-to 200 ms a page), and a find is kept only if it reads as a table: two filled rows and columns, and no single cell that
-holds nearly all the text, which is a frame around a layout. Every character inside a kept table belongs to one cell,
-the nearest where borders leave a gap.
+Rules: ruled tables are searched for only if an upright rule stands between the ends of the level ones (the search costs
+20 to 200 ms a page). A candidate needs two filled rows and columns; a single cell with nearly all the text is a frame
+around a layout. Every character in a table belongs to one cell, the nearest if borders leave a gap.
 
-A level rule separates what stands above from what stands below if it is wider than any one of several columns can be,
-belongs to no table, and touches no text, which would make it an underline.
+A level rule separates the text above from the text below if it is wider than a column, belongs to no table, and touches
+no text (an underline does).
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from typing import Any
 from localmed.ingest.ocr.child import Frame
 from localmed.ingest.readers.pdf.layout import Placed
 from localmed.ingest.readers.pdf.layout import rows as printed_rows
-from localmed.ingest.readers.pdf.text import Cell, CellOf, Piece, shown_box
+from localmed.ingest.readers.pdf.text import Cell, CellOf, Piece, display_frame
 
 SHORTEST_RULE = 12.0  # points; below it is an underline of a word or a tick box
 THIN = 3.0  # points; a filled rectangle thinner than this is a rule
@@ -52,15 +51,15 @@ class Grid(Placed):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The level and upright lines drawn on a page, thin rectangles and the edges of others included."""
+    """The level and upright lines of a page, including thin rectangles and the edges of others."""
 
     across: tuple[Placed, ...] = ()
     down: tuple[Placed, ...] = ()
     too_many: bool = False
 
 
-def rules(page: Any) -> Rules:
-    """The rules of ``page`` as displayed; none for plots and maps."""
+def find_rules(page: Any) -> Rules:
+    """Find the rules of ``page`` as displayed; none for plots and maps."""
     paths = page.get_cdrawings()
     if len(paths) > MAX_PATHS:
         return Rules(too_many=True)
@@ -68,55 +67,50 @@ def rules(page: Any) -> Rules:
     down: list[Placed] = []
     for path in paths:
         for item in () if _is_background(path, page) else path["items"]:
-            _add_rules(item, page.rotation_matrix, across, down)
+            if item[0] not in ("l", "re"):
+                continue
+            x0, y0, x1, y1 = display_frame((*item[1], *item[2]) if item[0] == "l" else item[1], page.rotation_matrix)
+            if x1 - x0 >= SHORTEST_RULE:
+                levels = [(y0, y1)] if y1 - y0 < THIN else [(y0, y0), (y1, y1)]
+                across += [Placed(x0, top, x1, bottom) for top, bottom in levels]
+            if y1 - y0 >= SHORTEST_RULE:
+                uprights = [(x0, x1)] if x1 - x0 < THIN else [(x0, x0), (x1, x1)]
+                down += [Placed(left, y0, right, y1) for left, right in uprights]
     return Rules(tuple(across), tuple(down))
 
 
 def _is_background(path: Any, page: Any) -> bool:
-    """Whether ``path`` fills most of ``page``: it would join the tables on it to one, with the page for a frame."""
+    """Whether ``path`` fills most of ``page``: as a frame it would join all tables into one."""
     x0, y0, x1, y1 = path["rect"]
     filled = path["type"] == "f" and len(path["items"]) == 1
     return filled and bool((x1 - x0) * (y1 - y0) > BACKGROUND * page.rect.width * page.rect.height)
 
 
-def _add_rules(item: Sequence[Any], matrix: Any, across: list[Placed], down: list[Placed]) -> None:
-    if item[0] not in ("l", "re"):
-        return
-    x0, y0, x1, y1 = shown_box((*item[1], *item[2]) if item[0] == "l" else item[1], matrix)
-    if x1 - x0 >= SHORTEST_RULE:
-        levels = [(y0, y1)] if y1 - y0 < THIN else [(y0, y0), (y1, y1)]
-        across += [Placed(x0, top, x1, bottom) for top, bottom in levels]
-    if y1 - y0 >= SHORTEST_RULE:
-        uprights = [(x0, x1)] if x1 - x0 < THIN else [(x0, x0), (x1, x1)]
-        down += [Placed(left, y0, right, y1) for left, right in uprights]
-
-
 def find_ruled(page: Any) -> list[Grid]:
-    """The tables that PyMuPDF sees on ``page``, not yet judged by their text."""
-    # a turned page PyMuPDF turns back before it looks, and reads its drawings anew
+    """Find table candidates with PyMuPDF, not yet checked against their text."""
+    # PyMuPDF turns a rotated page back before the search and reads its drawings again
     paths = None if page.rotation else [path for path in page.get_drawings() if not _is_background(path, page)]
-    found = (_grid([cell for cell in table.cells if cell]) for table in page.find_tables(paths=paths).tables)
+    found = (_make_grid([cell for cell in table.cells if cell]) for table in page.find_tables(paths=paths).tables)
     return [grid for grid in found if grid]
 
 
-def _grid(boxes: list[Frame]) -> Grid | None:
-    across = _clustered([x for box in boxes for x in (box[0], box[2])])
-    down = _clustered([y for box in boxes for y in (box[1], box[3])])
+def _make_grid(boxes: list[Frame]) -> Grid | None:
+    across = _cluster([x for box in boxes for x in (box[0], box[2])])
+    down = _cluster([y for box in boxes for y in (box[1], box[3])])
     if len(across) < 3 or len(down) < 3:
         return None
     unique = sorted(set(boxes), key=lambda box: (box[1], box[0]))
-    cells = [Cell(*box, _range(down, box[1], box[3]), _range(across, box[0], box[2])) for box in unique]
+    cells = [Cell(*box, _bands_between(down, box[1], box[3]), _bands_between(across, box[0], box[2])) for box in unique]
     kept = tuple(cell for cell in cells if cell.rows[0] < cell.rows[1] and cell.columns[0] < cell.columns[1])
     return Grid(across[0], down[0], across[-1], down[-1], tuple(across), len(down) - 1, kept)
 
 
-def _range(edges: Sequence[float], start: float, end: float) -> tuple[int, int]:
-    """The bands between ``edges`` whose middle lies between ``start`` and ``end``."""
+def _bands_between(edges: Sequence[float], start: float, end: float) -> tuple[int, int]:
     inside = [index for index, (low, high) in enumerate(itertools.pairwise(edges)) if start <= (low + high) / 2 <= end]
     return (inside[0], inside[-1] + 1) if inside else (0, 0)
 
 
-def _clustered(values: Sequence[float]) -> list[float]:
+def _cluster(values: Sequence[float]) -> list[float]:
     edges: list[float] = []
     for value in sorted(values):
         if not edges or value - edges[-1] > SAME_EDGE:
@@ -125,32 +119,30 @@ def _clustered(values: Sequence[float]) -> list[float]:
 
 
 def cell_lookup(grids: Sequence[Grid]) -> CellOf:
-    """A function from a point of the page to the table cell there, None outside all tables."""
+    """A function from a point of the page to the table cell there, or None outside tables."""
 
     def look(x: float, y: float) -> Cell | None:
         for grid in grids:
             if grid.x0 <= x <= grid.x1 and grid.y0 <= y <= grid.y1:
-                return min(grid.cells, key=lambda cell: _distance(cell, x, y))
+                return min(
+                    grid.cells,
+                    key=lambda cell: max(cell.x0 - x, 0.0, x - cell.x1) + max(cell.y0 - y, 0.0, y - cell.y1),
+                )
         return None
 
     return look
 
 
-def _distance(cell: Cell, x: float, y: float) -> float:
-    return max(cell.x0 - x, 0.0, x - cell.x1) + max(cell.y0 - y, 0.0, y - cell.y1)
-
-
-def as_tables(
+def keep_tables(
     grids: Sequence[Grid], pieces_in: Callable[[Sequence[Grid]], list[Piece]]
 ) -> tuple[list[Grid], list[Piece]]:
-    """Those of ``grids`` that read as tables, and the page's pieces by ``pieces_in``, cut at the cells' borders."""
+    """The ``grids`` whose text is spread as in a table, and the page's pieces cut at their cells by ``pieces_in``."""
     pieces = pieces_in(grids)
     kept = [grid for grid in grids if _reads_as_table(grid, pieces)]
     return kept, pieces if len(kept) == len(grids) else pieces_in(kept)
 
 
 def _reads_as_table(grid: Grid, pieces: Sequence[Piece]) -> bool:
-    """Whether the text of ``grid``'s cells is spread as a table's."""
     filled: Counter[Any] = Counter()
     for piece in pieces_of(grid, pieces):
         filled[piece.cell] += len(piece.text)
@@ -162,16 +154,13 @@ def _reads_as_table(grid: Grid, pieces: Sequence[Piece]) -> bool:
 
 
 def pieces_of(grid: Grid, pieces: Sequence[Piece]) -> list[Piece]:
-    """Those of ``pieces`` that stand in cells of ``grid``."""
+    """The ``pieces`` in cells of ``grid``."""
     cells = set(grid.cells)
     return [piece for piece in pieces if piece.cell in cells]
 
 
-# --- rules that run over several columns ------------------------------------------------------------------------------
-
-
-def separators(across: Sequence[Placed], pieces: Sequence[Piece], grids: Sequence[Grid]) -> tuple[Placed, ...]:
-    """Those of the level rules ``across`` that part a page of ``pieces`` and ``grids``."""
+def find_separators(across: Sequence[Placed], pieces: Sequence[Piece], grids: Sequence[Grid]) -> tuple[Placed, ...]:
+    """The level rules ``across`` that divide a page of ``pieces`` and ``grids``."""
     upright = [piece for piece in pieces if piece.upright]
     if not upright:
         return ()
@@ -180,20 +169,15 @@ def separators(across: Sequence[Placed], pieces: Sequence[Piece], grids: Sequenc
         rule
         for rule in across
         if rule.x1 - rule.x0 >= WIDE * width
-        and not any(_touches(rule, piece) for piece in upright)
+        and not any(
+            piece.y0 < rule.y1 and rule.y0 < piece.y1 and piece.x0 < rule.x1 and rule.x0 < piece.x1 for piece in upright
+        )
         and not any(grid.y0 - SAME_EDGE <= rule.y0 <= grid.y1 + SAME_EDGE for grid in grids)
     )
 
 
-def _touches(rule: Placed, piece: Piece) -> bool:
-    return piece.y0 < rule.y1 and rule.y0 < piece.y1 and piece.x0 < rule.x1 and rule.x0 < piece.x1
-
-
-def drawn_grids(page: Any, drawn: Rules) -> list[Grid] | None:
-    """The ruled tables of ``page``, where ``drawn`` may be some; None where the search fails.
-
-    It does on odd drawings, in many ways; the text is still there to be read.
-    """
+def find_drawn(page: Any, drawn: Rules) -> list[Grid] | None:
+    """Find the ruled tables of ``page`` if ``drawn`` may form any; None if the search fails, as on odd drawings."""
     left = min((level.x0 for level in drawn.across), default=0.0) + SHORTEST_RULE
     right = max((level.x1 for level in drawn.across), default=0.0) - SHORTEST_RULE
     if not any(left < rule.x0 < right for rule in drawn.down):
@@ -204,39 +188,42 @@ def drawn_grids(page: Any, drawn: Rules) -> list[Grid] | None:
         return None
 
 
-# --- tables without rules all round, as the layout model sees them ----------------------------------------------------
+# --- tables without full borders, found by the layout model -----------------------------------------------------------
 
-# The model (PyMuPDF Layout, weights in its wheel, onnxruntime on the CPU) takes about 0.3 s of a page, so it is asked
-# only of pages on which lines stand side by side. It says where a table's rows and columns are parted, not which cells
-# are merged: a line of text that runs over a column's edge joins the cells that it runs over. A find is kept where it
-# reads as a table and no ruled table stands there: drawn borders are exact.
+# The model (PyMuPDF Layout, weights in its wheel, onnxruntime on the CPU) takes ~0.3 s a page, so it runs only on pages
+# with lines side by side. It predicts the edges of rows and columns, not merged cells: a line of text across an edge
+# joins the cells on both sides. Ruled tables take precedence, because drawn borders are exact.
 
-SIDE_BY_SIDE = 3  # rows of two pieces or more: with fewer there is no table without borders worth the model's time
-OVER = 2.0  # points by which a line of text reaches over a column's edge on both sides
-ASTRAY = 12.0  # points, one character: how far from the white between two columns the model may put their edge
-PART = 0.6  # of a find: a ruled table that fills less of it is a part of that table
-OVERLAP = 0.3  # of a find: as much of it inside a ruled table is that table again
+SIDE_BY_SIDE = 3  # least rows of two or more pieces
+OVER = 2.0  # points by which a line of text extends across a column's edge on both sides
+ASTRAY = 12.0  # points, one character: largest error of a predicted edge
+PART = 0.6  # of a predicted table: a ruled table below it is only a part of that table
+OVERLAP = 0.3  # of a predicted table: a larger share inside a ruled table is the same table
 
 
 def with_predicted(page: Any, pieces: Sequence[Piece], ruled: Sequence[Grid]) -> list[Grid]:
-    """The tables ``ruled`` of ``page`` and those that the model sees besides.
+    """The ``ruled`` tables of ``page``, and further ones from the model.
 
-    A ruled find that is only a part of what the model sees as one table (its shaded rows, a boxed header) gives way.
+    A predicted table replaces ruled parts of it (shaded rows, a boxed header).
     """
     grids = list(ruled)
     outside = [piece for piece in pieces if piece.upright and piece.cell is None]
     if page.rotation or sum(len(row) > 1 for row in printed_rows(outside)) < SIDE_BY_SIDE:
         return grids
     for box, across, down in _regions(page):
-        grids = [grid for grid in grids if not _is_part(grid, box)]
+        grids = [
+            grid
+            for grid in grids
+            if grid.predicted or grid.area >= PART * box.area or grid.shared(box) <= (1 - OVERLAP) * grid.area
+        ]
         if not any(box.shared(grid) > OVERLAP * box.area for grid in grids):
-            inside = [piece for piece in pieces if piece.upright and box.holds(piece)]
-            grids.append(_seen_grid(box, across, down, inside))
+            inside = [piece for piece in pieces if piece.upright and box.contains(piece)]
+            grids.append(_predicted_grid(box, across, down, inside))
     return grids
 
 
 def _regions(page: Any) -> Iterator[tuple[Placed, list[float], list[float]]]:
-    """Where the model sees tables: place, and the edges of columns and of rows."""
+    """The tables that the model predicts: place, and the edges of columns and of rows."""
     for region in _model()(page, return_raw=True):
         lines = region.get("table_grid") if region["class_name"] == "table" else None
         if lines is None:
@@ -250,7 +237,7 @@ def _regions(page: Any) -> Iterator[tuple[Placed, list[float], list[float]]]:
 
 @cache
 def _model() -> Any:
-    """The layout model. Importing it hooks it into PyMuPDF, whose own table search then changes: unhooked again."""
+    """The layout model. Its import hooks it into PyMuPDF's own table search, so it is unhooked again."""
     import pymupdf
     import pymupdf.layout  # loads onnxruntime
 
@@ -259,15 +246,10 @@ def _model() -> Any:
     return model
 
 
-def _is_part(grid: Grid, box: Placed) -> bool:
-    """Whether ``grid`` lies in ``box`` and fills the smaller part of it."""
-    return not grid.predicted and grid.area < PART * box.area and grid.shared(box) > (1 - OVERLAP) * grid.area
-
-
-def _seen_grid(box: Placed, across: Sequence[float], down: Sequence[float], pieces: Sequence[Piece]) -> Grid:
+def _predicted_grid(box: Placed, across: Sequence[float], down: Sequence[float], pieces: Sequence[Piece]) -> Grid:
     cells: list[Cell] = []
     bands = itertools.pairwise(itertools.pairwise(across))
-    inner = [_in_white(left, edge, right, pieces) for (left, edge), (_, right) in bands]
+    inner = [_move_to_white(left, edge, right, pieces) for (left, edge), (_, right) in bands]
     across = [across[0], *inner, across[-1]]
     for row, (top, bottom) in enumerate(itertools.pairwise(down)):
         texts = [piece for piece in pieces if top <= piece.middle < bottom]
@@ -280,8 +262,8 @@ def _seen_grid(box: Placed, across: Sequence[float], down: Sequence[float], piec
     return Grid(*box.frame, tuple(across), len(down) - 1, tuple(cells), predicted=True)
 
 
-def _in_white(left: float, edge: float, right: float, pieces: Sequence[Piece]) -> float:
-    """``edge``, or the end of a line close by that fewer lines cross: a header may reach over where the model cuts."""
+def _move_to_white(left: float, edge: float, right: float, pieces: Sequence[Piece]) -> float:
+    """``edge``, or a nearby end of a line that fewer lines cross: a header may extend across the predicted edge."""
     low, high = max(edge - ASTRAY, (left + edge) / 2), min(edge + ASTRAY, (edge + right) / 2)
     ends = (end for piece in pieces for end in (piece.x0, piece.x1) if low < end < high)
     return min((edge, *ends), key=lambda place: (_crossing(place, pieces), abs(place - edge)))

@@ -1,12 +1,12 @@
-"""Reading order on a page: a recursive cut of placed things into columns and bands. Pure geometry, no PDF library.
+"""Finds the reading order of a page by a recursive cut into columns and bands. Pure geometry, no PDF library.
 
 Rules, in order:
-1. Things that share a height form a band; neighbouring bands stay together as long as one vertical white strip (a
-   gutter) runs through all of them. So a full-width heading or table ends the columns above it and starts those below.
-2. A group with gutters is read column by column, left to right, each column cut again by the same rules.
-3. A strip is a gutter only if both sides are text: labels of a list ("1.", "a.") and cells of an unruled table are read
-   row by row instead.
-4. Large headings at the top of a page come before the columns below, wherever they stand.
+1. Items that share a height form a band. Neighbouring bands stay together while one vertical white strip (a gutter)
+   runs through all of them, so a full-width heading or table ends the columns above it and starts those below.
+2. A group with gutters is read column by column, left to right; each column is cut again by the same rules.
+3. A strip is a gutter only between text columns: list labels ("1.", "a.") and cells of an unruled table are read row by
+   row.
+4. Large headings at the top of a page precede the columns below.
 
 Not covered: columns read right to left, and text that flows around a shape that is not a rectangle.
 """
@@ -20,13 +20,13 @@ from statistics import median
 from typing import Generic, TypeVar
 
 GUTTER_EMS = 0.45  # of the body size; three-column government print has gutters of 1 em, word spaces stay under 0.8
-CORE = 0.6  # of its height: what a line really fills; ascenders of tight lines overlap their neighbours
-COLUMN_EMS = 7.0  # the middle line of a text column is at least so wide; labels and table cells are narrower
-COLUMN_ROWS = 2  # a column has at least two lines
+CORE = 0.6  # of a line's height that its letters fill; ascenders of tight lines overlap their neighbours
+COLUMN_EMS = 7.0  # least width of the median line of a text column; labels and table cells are narrower
+COLUMN_ROWS = 2  # least lines of a column
 TOP_HEADING = 1.15  # of the body size: a heading that stands above all columns
 TRAILING_HEADING = 1.1  # of the body size: a heading at the foot of a group belongs to what follows
 APART_SIZES, APART_EMS = 1.6, 3.0  # a heading and the imprint at the other side of a masthead
-CAPTION_GAP = 1.5  # a caption is so much further from the text above than from its table
+CAPTION_GAP = 1.5  # distance of a caption from the text above over that from its table
 CENTRED = 6.0  # points by which a centred caption may miss the middle of its table
 MOST_COLUMNS = 40  # strips in one group; an index in small print has 8, a hostile page may have thousands
 DEEPEST = 24  # nesting of cuts; print has 3 or 4, a hostile page must not exhaust the stack
@@ -34,7 +34,7 @@ DEEPEST = 24  # nesting of cuts; print has 3 or 4, a hostile page must not exhau
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Something with a place on the page, in points, and a type size."""
+    """An item with a place on the page, in points, and a type size."""
 
     x0: float
     y0: float
@@ -44,17 +44,17 @@ class Placed:
 
     @property
     def frame(self) -> tuple[float, float, float, float]:
-        """Its place."""
+        """Left, top, right and bottom."""
         return self.x0, self.y0, self.x1, self.y1
 
     @property
     def centre(self) -> float:
-        """How far right on the page its middle is."""
+        """The x coordinate of its middle."""
         return (self.x0 + self.x1) / 2
 
     @property
     def middle(self) -> float:
-        """How far down on the page its middle is."""
+        """The y coordinate of its middle."""
         return (self.y0 + self.y1) / 2
 
     @property
@@ -63,12 +63,12 @@ class Placed:
         return (self.x1 - self.x0) * (self.y1 - self.y0)
 
     def shared(self, other: Placed) -> float:
-        """The area that it has in common with ``other``."""
+        """The common area with ``other``."""
         wide, tall = min(self.x1, other.x1) - max(self.x0, other.x0), min(self.y1, other.y1) - max(self.y0, other.y0)
         return max(wide, 0.0) * max(tall, 0.0)
 
-    def holds(self, other: Placed) -> bool:
-        """Whether the middle of ``other`` stands in it; never of what is not a number."""
+    def contains(self, other: Placed) -> bool:
+        """Whether the middle of ``other`` lies inside; false for coordinates that are not numbers."""
         return self.x0 <= other.centre <= self.x1 and self.y0 <= other.middle <= self.y1
 
 
@@ -78,7 +78,7 @@ Interval = tuple[float, float]
 
 @dataclass(slots=True)
 class _Group(Generic[Item]):
-    """Bands read together: their things, and the stretches of the x axis that these cover."""
+    """Bands that are read together, and the stretches of the x axis that their items cover."""
 
     bands: list[list[Item]]
     covered: list[Interval]
@@ -89,16 +89,22 @@ class _Group(Generic[Item]):
 
 
 def reading_order(items: Sequence[Item], body: float) -> list[list[Item]]:
-    """``items`` as regions in reading order, each a run of things in one column, top to bottom.
+    """Divide ``items`` into regions in reading order, each a run of one column from top to bottom.
 
     ``body`` is the size of the running text, in points.
     """
-    top, rest = _split_top(_bands(items), body)
-    return [*([top] if top else []), *_ordered(rest, body, DEEPEST)]
+    bands, count = _bands(items), 0
+    while count < len(bands) and all(item.size >= TOP_HEADING * body for item in bands[count]):
+        if _gutters(_covered(bands[count]), body):
+            break  # headings side by side belong to their columns
+        count += 1
+    if count in (0, len(bands)):
+        return _order_bands(bands, body, DEEPEST)
+    return [[item for band in bands[:count] for item in band], *_order_bands(bands[count:], body, DEEPEST)]
 
 
 def rows(items: Sequence[Item]) -> list[list[Item]]:
-    """``items`` of one region as printed rows, each from left to right."""
+    """Divide the ``items`` of one region into printed rows, each from left to right."""
     printed: list[list[Item]] = []
     for item in sorted(items, key=lambda one: (_core(one)[0] + _core(one)[1], one.x0)):
         if printed and _same_row(printed[-1], item):
@@ -109,17 +115,13 @@ def rows(items: Sequence[Item]) -> list[list[Item]]:
 
 
 def _same_row(row: Sequence[Placed], item: Placed) -> bool:
-    """Whether ``item`` stands beside the first of ``row``: more than half of the smaller core is shared."""
+    """Whether ``item`` shares half of its core with the first of ``row``, and is not distant and of another size."""
     top, bottom = _core(row[0])
     upper, lower = _core(item)
     shared = min(bottom, lower) - max(top, upper)
-    return shared > 0.5 * min(bottom - top, lower - upper) and not _apart(row[-1], item)
-
-
-def _apart(first: Placed, second: Placed) -> bool:
-    """Whether two things at one height are no row: set in very different sizes and far from each other."""
-    small, large = sorted((first.size, second.size))
-    return 0 < APART_SIZES * small < large and second.x0 - first.x1 > APART_EMS * large
+    small, large = sorted((row[-1].size, item.size))
+    apart = 0 < APART_SIZES * small < large and item.x0 - row[-1].x1 > APART_EMS * large
+    return shared > 0.5 * min(bottom - top, lower - upper) and not apart
 
 
 def _core(item: Placed) -> Interval:
@@ -128,7 +130,7 @@ def _core(item: Placed) -> Interval:
 
 
 def _bands(items: Sequence[Item]) -> list[list[Item]]:
-    """Things cut at every height that no thing crosses."""
+    """Cut ``items`` at every height that no item crosses."""
     bands: list[list[Item]] = []
     bottom = 0.0
     for item in sorted(items, key=lambda one: _core(one)[0]):
@@ -141,25 +143,13 @@ def _bands(items: Sequence[Item]) -> list[list[Item]]:
     return bands
 
 
-def _split_top(bands: list[list[Item]], body: float) -> tuple[list[Item], list[list[Item]]]:
-    """The large headings above everything else, and the other bands."""
-    count = 0
-    while count < len(bands) and all(item.size >= TOP_HEADING * body for item in bands[count]):
-        if _gutters(_covered(bands[count]), body):
-            break  # headings side by side belong to their columns
-        count += 1
-    if count == len(bands):
-        return [], bands
-    return [item for band in bands[:count] for item in band], bands[count:]
-
-
-def _ordered(bands: list[list[Item]], body: float, depth: int) -> list[list[Item]]:
+def _order_bands(bands: list[list[Item]], body: float, depth: int) -> list[list[Item]]:
     regions: list[list[Item]] = []
-    single = False  # whether the last region is a stretch of one column, which the next one may continue
+    single = False  # whether the last region has one column and may be continued
     for group in _groups(bands, body):
         columns = _columns(group, body) if depth else []
         if len(columns) > 1:
-            regions.extend(region for column in columns for region in _ordered(_bands(column), body, depth - 1))
+            regions.extend(region for column in columns for region in _order_bands(_bands(column), body, depth - 1))
             single = False
             continue
         lines = [item for row in rows(group.items) for item in row]
@@ -172,7 +162,6 @@ def _ordered(bands: list[list[Item]], body: float, depth: int) -> list[list[Item
 
 
 def _groups(bands: list[list[Item]], body: float) -> list[_Group[Item]]:
-    """Neighbouring bands gathered for as long as a gutter runs through them."""
     groups: list[_Group[Item]] = []
     for band in bands:
         covered = _covered(band)
@@ -190,7 +179,7 @@ def _groups(bands: list[list[Item]], body: float) -> list[_Group[Item]]:
 
 
 def _take_back(groups: list[_Group[Item]], group: _Group[Item], body: float) -> None:
-    """Move bands before ``group`` into it: those its gutter runs through too, and the headings it begins with."""
+    """Move earlier bands into ``group``: those with its gutter, and the headings that belong to it."""
     if groups and _gutters(groups[-1].covered, body):
         _take_headings(groups[-1], group, body)
         if not groups[-1].bands:
@@ -205,7 +194,6 @@ def _take_back(groups: list[_Group[Item]], group: _Group[Item], body: float) -> 
 
 
 def _take_headings(before: _Group[Item], group: _Group[Item], body: float) -> None:
-    """Move to ``group`` the large headings, or the caption that stands closer to it, at the foot of ``before``."""
     if len(before.bands) > 1 and _is_caption(before.bands[-1], before, group):
         group.bands.insert(0, before.bands.pop())
         return
@@ -216,7 +204,7 @@ def _take_headings(before: _Group[Item], group: _Group[Item], body: float) -> No
 
 
 def _is_caption(band: Sequence[Item], before: _Group[Item], group: _Group[Item]) -> bool:
-    """Whether ``band`` is one row in one column that is nearer to what is below, or stands centred above it."""
+    """Whether ``band`` is one row in one column, nearer to ``group`` than to the text above or centred over it."""
     if len(rows(band)) > 1 or len(_covered(band)) > 1:
         return False
     (start, end), (left, right) = _covered(band)[0], (group.covered[0][0], group.covered[-1][1])
@@ -233,7 +221,6 @@ def _covered(items: Sequence[Placed]) -> list[Interval]:
 
 
 def _union(intervals: Sequence[Interval]) -> list[Interval]:
-    """``intervals`` with those that meet as one, from left to right."""
     merged: list[Interval] = []
     for start, end in sorted(intervals):
         if merged and start <= merged[-1][1]:
@@ -244,13 +231,13 @@ def _union(intervals: Sequence[Interval]) -> list[Interval]:
 
 
 def _gutters(covered: list[Interval], body: float) -> list[Interval]:
-    """The white strips between covered stretches that are wide enough."""
+    """The sufficiently wide white strips between covered stretches."""
     pairs = itertools.pairwise(covered)
     return [(left[1], right[0]) for left, right in pairs if right[0] - left[1] >= GUTTER_EMS * body]
 
 
 def _columns(group: _Group[Item], body: float) -> list[list[Item]]:
-    """The columns of ``group``; a strip beside something that is no text column is not a gutter."""
+    """The columns of ``group``; a part that is no text column is merged with its neighbour."""
     items, gutters = group.items, _gutters(group.covered, body)
     if len(gutters) >= MOST_COLUMNS:
         return [items]

@@ -1,9 +1,7 @@
-"""Opens a PDF file, or says in one line why it cannot be opened and what to do.
+"""Opens a PDF file and draws its pages.
 
-Rules: the first kilobyte must hold ``%PDF-``, since MuPDF opens HTML, images and zip archives under any name. A file
-that needs a password is refused; one that only restricts printing or copying opens without a password and is read.
-
-Not covered: whether the pages hold text (see ``reader.py``).
+Rules: the first kilobyte must contain ``%PDF-``, because MuPDF opens HTML, images and zip archives under any name. A
+file that needs a password is refused; a file that only restricts printing or copying is read.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from localmed.domain.errors import InputError, reason
 
 MAGIC = b"%PDF-"
 END, END_WITHIN = b"%%EOF", 1024  # bytes; some programs write more behind it
-MAGIC_WITHIN = 1024  # bytes; what readers have always tolerated before the header
+MAGIC_WITHIN = 1024  # bytes; PDF readers tolerate as much before the header
 
 _LOOKS_LIKE = (
     (b"PK\x03\x04", "pdf.like_zip"),
@@ -37,16 +35,26 @@ _LOOKS_LIKE = (
 
 
 def silence() -> None:
-    """Keep MuPDF and PyMuPDF from writing to the terminal; what is wrong is raised or noted."""
+    """Keep MuPDF and PyMuPDF from writing to the terminal."""
     pymupdf.TOOLS.mupdf_display_errors(False)
     pymupdf.TOOLS.mupdf_display_warnings(False)
     pymupdf.no_recommend_layout()
 
 
-def opened(path: Path) -> Any:
-    """The document in ``path`` with at least one page; raise ``InputError`` otherwise."""
+def open_document(path: Path) -> Any:
+    """Open the document in ``path``, which has at least one page; raise ``InputError`` otherwise."""
     silence()
-    _check_magic(path)
+    try:
+        with path.open("rb") as file:
+            head = file.read(MAGIC_WITHIN)
+    except OSError as error:
+        raise InputError("reader.cannot_read", name=path.name, reason=reason(error)) from None
+    if not head:
+        raise InputError("reader.empty", name=path.name)
+    if MAGIC not in head:
+        start = head.lstrip().lower()
+        looks = next((code for mark, code in _LOOKS_LIKE if start.startswith(mark.lower())), "pdf.like_none")
+        raise InputError("pdf.no_pdf", name=path.name, looks=message(looks))
     try:
         document = pymupdf.open(str(path), filetype="pdf")
         if document.needs_pass:
@@ -63,8 +71,8 @@ def opened(path: Path) -> Any:
     return document
 
 
-def cut_off(document: Any, path: Path) -> bool:
-    """Whether the file ends before its end mark and MuPDF had to put it together: what came behind is lost."""
+def is_cut_off(document: Any, path: Path) -> bool:
+    """Whether the file ends before its end mark, so that MuPDF had to repair it and its end is lost."""
     if not document.is_repaired:
         return False
     with path.open("rb") as file:
@@ -72,42 +80,25 @@ def cut_off(document: Any, path: Path) -> bool:
         return END not in file.read()
 
 
-def _check_magic(path: Path) -> None:
-    try:
-        with path.open("rb") as file:
-            head = file.read(MAGIC_WITHIN)
-    except OSError as error:
-        raise InputError("reader.cannot_read", name=path.name, reason=reason(error)) from None
-    if not head:
-        raise InputError("reader.empty", name=path.name)
-    if MAGIC not in head:
-        start = head.lstrip().lower()
-        looks = next((code for mark, code in _LOOKS_LIKE if start.startswith(mark.lower())), "pdf.like_none")
-        raise InputError("pdf.no_pdf", name=path.name, looks=message(looks))
-
-
-# --- a page as pixels -------------------------------------------------------------------------------------------------
-
-
 def picture(page: Any, dpi: float, most: int, colours: Any = pymupdf.csRGB) -> tuple[Any, float]:
-    """``page`` drawn at ``dpi``, or less so that no side has more than ``most`` pixels; and its pixels per point."""
+    """Draw ``page`` at ``dpi``, or less for at most ``most`` pixels a side; return it and its pixels per point."""
     width, height = max(page.rect.width, 1.0), max(page.rect.height, 1.0)
     scale = max(min(dpi / 72, most / max(width, height)), 1 / min(width, height))
     return page.get_pixmap(matrix=pymupdf.Matrix(scale, scale), colorspace=colours, alpha=False), scale
 
 
 def pixels(drawn: Any) -> Any:
-    """A picture in colours as an array (H, W, 3) of bytes, RGB."""
+    """A colour picture as an array (H, W, 3) of bytes, RGB."""
     rows = np.frombuffer(drawn.samples, np.uint8).reshape(drawn.height, drawn.stride)
     return rows[:, : 3 * drawn.width].reshape(drawn.height, drawn.width, 3)
 
 
 def raster(path: Path, page: int, dpi: int, most: int) -> tuple[Any, float, float, float]:
-    """Page ``page`` (1-based) at ``dpi``, or less so that no side has more than ``most`` pixels, for OCR.
+    """Draw page ``page`` (1-based) for OCR at ``dpi``, or less for at most ``most`` pixels a side.
 
-    Returns the pixels (H, W, 3) as BGR bytes, pixels per point, and the page's width and height in points as displayed.
+    Returns the pixels (H, W, 3) as BGR bytes, pixels per point, and the displayed width and height in points.
     """
-    with opened(path) as document:
+    with open_document(path) as document:
         shown = document[page - 1]
         drawn, scale = picture(shown, dpi, most)
         return np.ascontiguousarray(pixels(drawn)[:, :, ::-1]), scale, shown.rect.width, shown.rect.height

@@ -1,11 +1,11 @@
-"""One PDF page as pieces and tables, and what is wrong with it.
+"""Reads one PDF page as pieces and tables, and finds its flaws.
 
-Rules: a page whose text mostly runs upwards or downwards (a table in landscape on a portrait page) is turned before it
-is read; ``Piece.box`` is on the page as displayed. What else runs in another direction, beyond labels, is read
-as a part of the page, turned likewise. A page over the bound on characters is cut in the order in
-which it was printed. A page that MuPDF cannot read costs that page, not the file.
+Rules: a page whose text mostly runs upwards or downwards (a landscape table on a portrait page) is turned before
+reading; ``Piece.box`` refers to the page as displayed. Other text in another direction, beyond labels, is turned and
+read as a part of the page. A page over the bound on characters is cut in printing order. A page that MuPDF cannot
+read does not cost the file.
 
-Not covered: what recurs on many pages (``reader.py``).
+Not covered: lines that recur on many pages (``reader.py``).
 """
 
 from __future__ import annotations
@@ -23,50 +23,48 @@ from typing import Any
 import pymupdf
 
 from localmed.domain import Message, message
-from localmed.ingest.readers.encoding import misread
+from localmed.ingest.readers.encoding import is_misread
 from localmed.ingest.readers.pdf.grid import (
     Grid,
-    as_tables,
     cell_lookup,
-    drawn_grids,
-    rules,
-    separators,
+    find_drawn,
+    find_rules,
+    find_separators,
+    keep_tables,
     with_predicted,
 )
 from localmed.ingest.readers.pdf.layout import Placed
 from localmed.ingest.readers.pdf.opening import picture
-from localmed.ingest.readers.pdf.text import Piece, page_pieces, rounded, shown_box
+from localmed.ingest.readers.pdf.text import Piece, display_frame, read_pieces, to_box
 
-# --- whether a text can be used ---------------------------------------------------------------------------------------
+# --- is a text layer usable? ------------------------------------------------------------------------------------------
 
-# A page on which nothing is printed is blank and needs nothing. A page with an image or outlines and no text needs OCR;
-# so does one that an image covers while it holds little text (a stamp, a caption), and one whose text layer is garbled:
-# characters that no reader can make out, Chinese read in the wrong encoding, letters that make no words, Chinese
-# characters that no text uses. A page of figures alone is not judged by its letters.
+# A blank page needs nothing. OCR is needed for images or outlines without text, for a large image with little text (a
+# stamp, a caption), and for a garbled text layer: unreadable characters, Chinese in the wrong encoding, letters that
+# form no words, Chinese characters that no text uses. Figures alone are not judged.
 #
-# Not covered: a text layer in sound words that are not those of the page, single garbled words in sound text, and the
-# pairs of letters of languages that are written in neither Latin nor Chinese script. A page of sequences of bases has
-# the letters of no word and is called garbled, so that nothing is thrown away for being called so.
+# Not covered: a layer of sound words that differs from the page, single garbled words, languages in other scripts. A
+# page of base sequences has no words and counts as garbled, so a garbled layer stays unless OCR replaces it.
 
 NO_TEXT = message("ocr.no_text")
 TOO_LITTLE = message("ocr.little_text")
 GARBLED = message("ocr.garbled")
-# Reasons to compare a text layer with the page as printed; OCR reads the page if they differ.
+# Reasons to compare a text layer with the printed page; OCR reads the page if they differ.
 FOREIGN = message("ocr.foreign")
 ODD = message("ocr.odd")
 OVERPRINTED = message("ocr.overprinted")
-UNTRUE = (GARBLED, FOREIGN, ODD, OVERPRINTED)  # a text layer that is not to be used
+UNTRUE = (GARBLED, FOREIGN, ODD, OVERPRINTED)  # the text layer must not be used
 REASONS = (NO_TEXT, TOO_LITTLE, *UNTRUE)
 
-# The thresholds were set on the text pages of a clinical guide, a three-column gazette and a Chinese guide (none may be
-# routed to OCR), their scans, and their text garbled on purpose; the figures are in tests/benchmarks/RESULTS.md.
+# Thresholds were set on text pages of a clinical guide, a three-column gazette and a Chinese guide (none may need OCR),
+# their scans, and deliberately garbled text; the figures are in tests/benchmarks/RESULTS.md.
 UNREADABLE = "�"
 MOST_UNREADABLE = 0.3  # share of characters; a line of unmapped symbols stays under 0.03
 FEW = 200  # characters over an image that covers the page: stamps and captions have fewer, pages of text ~2,000
-ENOUGH_PAIRS = 150  # of letters, before they say anything: some 30 words
+ENOUGH_PAIRS = 150  # pairs of letters needed for a judgement, ~30 words
 LEAST_COMMON_PAIRS = 0.3  # of them; pages of English have > 0.6, lists of genes > 0.4, shifted letters mostly < 0.25
-ODD_PAIRS, ODD_SHARE = 15, 0.35  # of one line: pairs of letters that say something, and the share that are common
-ODD_SYMBOLS, ODD_LETTERS = 0.2, 8  # the share of symbols that prose does without; the least characters of such a line
+ODD_PAIRS, ODD_SHARE = 15, 0.35  # of one line: pairs needed, and the least share of common ones
+ODD_SYMBOLS, ODD_LETTERS = 0.2, 8  # of one line: the largest share of symbols, and the least characters
 ENOUGH_HAN = 50  # Chinese characters
 LEAST_COMMON_HAN = 0.6  # of them; pages of Chinese have > 0.94, characters drawn at random < 0.4
 
@@ -97,18 +95,19 @@ def why_ocr(characters: int, garbled: bool, imaged: bool, blank: bool) -> Messag
 
 
 def is_garbled(texts: Sequence[str]) -> bool:
-    """Whether the text of a page, given as its pieces, can be read by nobody."""
+    """Whether the text of a page, given as its pieces, is unreadable."""
     if unreadable_share(texts) > MOST_UNREADABLE:
         return True
     text = " ".join(texts)
-    common, pairs = common_pairs(text)  # a font that numbers its glyphs as it likes makes an order that no word has
-    han, characters = common_han(text)
+    common, pairs = common_pairs(text)  # a font with arbitrary glyph numbers yields letters in the order of no word
     no_words = pairs >= ENOUGH_PAIRS and common < LEAST_COMMON_PAIRS
-    return misread(text) or no_words or (characters >= ENOUGH_HAN and han < LEAST_COMMON_HAN)
+    han = _HAN.findall(text)
+    rare_han = len(han) >= ENOUGH_HAN and sum(map(_is_common, han)) < LEAST_COMMON_HAN * len(han)
+    return is_misread(text) or no_words or rare_han
 
 
 def is_odd(line: str) -> bool:
-    """Whether one line may come of a font without a usable map to characters; lists of symbols and genes may too."""
+    """Whether a line looks like a font without a usable character map; lists of symbols and genes look alike."""
     characters = "".join(line.split())
     if len(characters) < ODD_LETTERS:
         return False
@@ -119,7 +118,7 @@ def is_odd(line: str) -> bool:
 
 
 def unreadable_share(texts: Sequence[str]) -> float:
-    """The share of characters that no reader can make out: replacement, private-use and unassigned ones."""
+    """The share of replacement, private-use and unassigned characters."""
     characters = [character for text in texts for character in text if not character.isspace()]
     if not characters:
         return 0.0
@@ -128,26 +127,21 @@ def unreadable_share(texts: Sequence[str]) -> float:
 
 
 def common_pairs(text: str) -> tuple[float, int]:
-    """The share of neighbouring letters of Latin words that are a common pair, and how many pairs there are."""
+    """The share of common pairs among neighbouring letters of Latin words, and the number of pairs."""
     pairs = [first + second for word in _LETTERS.findall(text.casefold()) for first, second in pairwise(word)]
     return sum(pair in _PAIRS for pair in pairs) / max(1, len(pairs)), len(pairs)
 
 
-def common_han(text: str) -> tuple[float, int]:
-    """The share of Chinese characters that are among the common ones of mainland or Taiwan, and how many there are."""
-    characters = _HAN.findall(text)
-    return sum(map(_is_common, characters)) / max(1, len(characters)), len(characters)
-
-
 def _is_common(character: str) -> bool:
-    """Level 1 of GB 2312 (3,755 characters) or of Big5 (5,401): the standards sort by use."""
+    """Whether a Chinese character is in level 1 of GB 2312 (3,755) or Big5 (5,401), which are sorted by use."""
     simplified, traditional = character.encode("gb2312", "ignore"), character.encode("big5", "ignore")
     return b"\xb0" <= simplified[:1] <= b"\xd7" or b"\xa4" <= traditional[:1] <= b"\xc6"
 
 
-# --- doubt ------------------------------------------------------------------------------------------------------------
+# --- doubtful text layers ---------------------------------------------------------------------------------------------
 
-# Which pages have a text layer that is to be compared with what is printed (``scan.py`` compares). Pure.
+# ``scan.py`` compares a doubtful layer with the printed page: one over or under pictures (another OCR program may have
+# written it), with odd lines (a font without a usable character map), or with lines printed over each other.
 
 ODD_LINES = 2  # a formula or a line of symbols stands alone
 ODD_CHARACTERS = 0.04  # of a page's, in odd lines: addresses on the web and forms have fewer
@@ -155,21 +149,15 @@ OVER = 0.4  # of the area of a line that another covers
 OVER_SHARE = 0.15  # of a page's characters
 
 
-def doubt(pieces: Sequence[Piece], pictured: bool) -> Message | None:
-    """Why the layer ``pieces`` is to be compared with the page; ``pictured``: pictures cover most of the page."""
+def _find_doubt(pieces: Sequence[Piece], pictured: bool) -> Message | None:
+    """Why to compare the layer ``pieces`` with the page; ``pictured``: pictures cover most of the page."""
     characters = sum(len(piece.text) for piece in pieces)
     if pictured and characters >= FEW:
         return FOREIGN
     odd = [len(piece.text) for piece in pieces if is_odd(piece.text)]
     if len(odd) >= ODD_LINES and sum(odd) > ODD_CHARACTERS * characters:
         return ODD
-    over = sum(len(piece.text) for piece in _overprinted(pieces))
-    return OVERPRINTED if over > OVER_SHARE * characters else None
-
-
-def _overprinted(pieces: Sequence[Piece]) -> list[Piece]:
-    """The pieces that another one covers; rows of one height are compared with those that begin above their end."""
-    over: dict[int, Piece] = {}
+    over: dict[int, Piece] = {}  # pieces that another one covers
     current: list[Piece] = []
     for piece in sorted(pieces, key=lambda one: one.y0):
         current = [other for other in current if other.y1 > piece.y0]
@@ -177,15 +165,15 @@ def _overprinted(pieces: Sequence[Piece]) -> list[Piece]:
             if piece.shared(other) > OVER * min(piece.area, other.area):
                 over |= {id(piece): piece, id(other): other}
         current.append(piece)
-    return list(over.values())
+    return OVERPRINTED if sum(len(piece.text) for piece in over.values()) > OVER_SHARE * characters else None
 
 
 # --- page -------------------------------------------------------------------------------------------------------------
 
-DOUBTFUL = 0.03  # share worth telling the librarian; a line of unmapped symbols stays under it
-FURNITURE = 600  # characters that headers and footers may hold; a page with more has text of its own
+DOUBTFUL = 0.03  # share of unreadable characters to report; a line of unmapped symbols stays below it
+FURNITURE = 600  # characters of headers and footers at most; a page with more has text of its own
 SCAN_COVERS = 0.5  # of the page
-LABELS = 80  # characters in another direction: labels of axes and marks in the margin have fewer, tables more
+LABELS = 80  # characters in another direction: axis labels and margin marks have fewer, tables more
 OUTLINED_PATHS = 200  # drawn paths; a page of text drawn as outlines has thousands, an empty form a few dozen
 PROBE_DPI = 50.4  # shows whether anything lies behind a line
 PROBE_PIXELS = 1500  # a side
@@ -201,9 +189,7 @@ class Figure(Placed):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What was read from one page. ``flaw`` says what is wrong with its text; ``remarks`` are what else a librarian
-    must know of it.
-    """
+    """The content of one page. ``flaw`` is a fault of its text; ``remarks`` are further notes for the librarian."""
 
     number: int
     height: float
@@ -211,46 +197,50 @@ class Page:
     grids: tuple[Grid, ...] = ()
     flaw: Message | None = None
     remarks: tuple[Message, ...] = ()
-    turn: int = 0  # by how many degrees it was turned counterclockwise to be read
-    blank: bool = False  # nothing is printed on it, so an empty text is right
+    turn: int = 0  # degrees by which it was turned counterclockwise before reading
+    blank: bool = False  # nothing is printed on it, so empty text is correct
     figures: tuple[Figure, ...] = ()
     separators: tuple[Placed, ...] = ()
     needs: Message | None = None  # why it needs OCR, one of ``REASONS``
-    ocr: float | None = None  # how sure the engine was of what it read of it
+    ocr: float | None = None  # mean confidence of OCR
     lost: bool = False  # OCR failed on it
-    doubt: Message | None = None  # why its text is to be compared with OCR, one of ``UNTRUE``
-    parts: tuple[Page, ...] = ()  # what is printed on it in other directions, as pages of their own
+    doubt: Message | None = None  # why to compare its text with OCR, one of ``UNTRUE``
+    parts: tuple[Page, ...] = ()  # text in other directions, as pages of its own
 
     @property
     def characters(self) -> int:
-        """How many characters it holds."""
+        """The number of characters, parts included."""
         return sum(len(piece.text) for piece in self.pieces) + sum(part.characters for part in self.parts)
 
     @property
     def garbled(self) -> bool:
-        """Whether its text is not what is printed, and nothing better was found."""
+        """Whether the text layer is wrong and OCR did not replace it."""
         return self.needs in UNTRUE and self.ocr is None
 
 
 def read_page(document: Any, index: int, bound: int) -> Page:
-    """Page ``index`` (0-based) of ``document``, at most ``bound`` characters."""
+    """Read page ``index`` (0-based) of ``document``, at most ``bound`` characters."""
     try:
         return _read(document[index], index + 1, bound)
-    except Exception:  # a damaged page raises whatever MuPDF met; its message may hold text of the page
+    except Exception:  # a damaged page raises many errors; their messages may contain text of the page
         return Page(index + 1, 0.0, flaw=message("pdf.page_damaged"))
 
 
 def _read(page: Any, number: int, bound: int) -> Page:
     shown, before = page.rotation_matrix, page.rotation
-    whole = _printed(page, number, shown)
-    turn, *others = _turns(whole.pieces)
+    whole = _read_printed(page, number, shown)
+    turns: Counter[int] = Counter()
+    for piece in whole.pieces:
+        turns[piece.turn] += len(piece.text)
+    (turn, _), *less = turns.most_common() or [(0, 0)]
+    others = [other for other, count in less if count >= LABELS]
     parts = []
     for other in others:
         page.set_rotation((before + other) % 360)
-        parts.append(_printed(page, number, shown, {90, 180, 270}))
+        parts.append(_read_printed(page, number, shown, {90, 180, 270}))
     page.set_rotation((before + turn) % 360)
     if turn or others:
-        whole = _printed(page, number, shown, {(other - turn) % 360 for other in others})
+        whole = _read_printed(page, number, shown, {(other - turn) % 360 for other in others})
     texts = [piece.text for piece in whole.pieces]
     if unreadable_share(texts) > MOST_UNREADABLE:
         return Page(number, whole.height, needs=GARBLED)
@@ -261,42 +251,48 @@ def _read(page: Any, number: int, bound: int) -> Page:
     elif not remarks and share > DOUBTFUL:
         remarks = (message("pdf.page_doubtful", share=share),)
     sheet, characters = Placed(*page.rect), sum(map(len, texts[: len(kept)]))
-    images = [Figure(*shown_box(image["bbox"], page.rotation_matrix)) for image in page.get_image_info()]
+    images = [Figure(*display_frame(image["bbox"], page.rotation_matrix)) for image in page.get_image_info()]
     covered = sum(map(sheet.shared, images)) > SCAN_COVERS * sheet.area
     few = characters < FURNITURE
     blank = few and not images and len(page.get_cdrawings()) < OUTLINED_PATHS
     needs = why_ocr(characters, is_garbled(texts), few and covered, blank)
     return replace(
-        whole, pieces=kept, remarks=remarks, blank=blank, needs=needs, doubt=None if needs else doubt(kept, covered),
-        figures=tuple(image for image in images if _stands_alone(image, sheet, kept)), parts=tuple(parts),
-    )  # fmt: skip
+        whole,
+        pieces=kept,
+        remarks=remarks,
+        blank=blank,
+        needs=needs,
+        doubt=None if needs else _find_doubt(kept, covered),
+        figures=tuple(image for image in images if _stands_alone(image, sheet, kept)),
+        parts=tuple(parts),
+    )
 
 
 def _stands_alone(image: Figure, sheet: Placed, pieces: Sequence[Piece]) -> bool:
-    """Whether ``image`` is large enough to set text around it, and has none printed over it."""
+    """Whether text is set around ``image``: it is large enough, and no text is printed over it."""
     wide = (image.x1 - image.x0) / max(sheet.x1 - sheet.x0, 1.0)
     tall = (image.y1 - image.y0) / max(sheet.y1 - sheet.y0, 1.0)
     fits = wide >= FIGURE_WIDE and tall >= FIGURE_TALL and wide * tall <= FIGURE_MOST
-    return fits and not any(map(image.holds, pieces))
+    return fits and not any(map(image.contains, pieces))
 
 
-def _printed(page: Any, number: int, shown: Any, without: Collection[int] = ()) -> Page:
-    """What is printed on ``page`` but for text that is turned by one of ``without`` degrees.
+def _read_printed(page: Any, number: int, shown: Any, without: Collection[int] = ()) -> Page:
+    """The pieces and tables of ``page`` without text that is turned by one of ``without`` degrees.
 
     Pieces inside tables are cut at the cells' borders. ``shown`` is the rotation of the page as displayed.
     """
 
     def pieces_in(grids: Sequence[Grid]) -> list[Piece]:
-        every = page_pieces(page, cell_lookup(grids) if grids else None)
+        every = read_pieces(page, cell_lookup(grids) if grids else None)
         return [piece for piece in every if piece.turn not in without]
 
-    drawn = rules(page)
-    ruled = drawn_grids(page, drawn)
-    grids, pieces = as_tables(ruled or [], pieces_in)
+    drawn = find_rules(page)
+    ruled = find_drawn(page, drawn)
+    grids, pieces = keep_tables(ruled or [], pieces_in)
     if not drawn.too_many and (more := with_predicted(page, pieces, grids)) != grids:
-        grids, pieces = as_tables(more, pieces_in)
-    inside = list(filter(Placed(*page.rect).holds, pieces))
-    seen = _seen(page, inside)
+        grids, pieces = keep_tables(more, pieces_in)
+    inside = list(filter(Placed(*page.rect).contains, pieces))
+    seen = _visible(page, inside)
     flaws = {
         "pdf.page_drawn": drawn.too_many,
         "pdf.page_tables": ruled is None,
@@ -305,15 +301,15 @@ def _printed(page: Any, number: int, shown: Any, without: Collection[int] = ()) 
     }
     remarks = [message(code) for code, flawed in flaws.items() if flawed][:1]
     back = page.derotation_matrix * shown
-    places = (rounded(number, shown_box([round(side, 1) for side in piece.frame], back)) for piece in seen)
+    places = (to_box(number, display_frame([round(side, 1) for side in piece.frame], back)) for piece in seen)
     placed = tuple(replace(piece, box=box) for piece, box in zip(seen, places, strict=True))
     turn = round(math.degrees(math.atan2(-back.b, back.a))) % 360
-    parted = separators(drawn.across, seen, grids)
+    parted = find_separators(drawn.across, seen, grids)
     return Page(number, page.rect.height, placed, tuple(grids), None, tuple(remarks), turn, separators=parted)
 
 
-def _seen(page: Any, pieces: list[Piece]) -> list[Piece]:
-    """``pieces`` without white ones on white: nobody reads them on the page, so nothing may be cited from them."""
+def _visible(page: Any, pieces: list[Piece]) -> list[Piece]:
+    """``pieces`` without white text on white: nobody can see it, so nothing may be cited from it."""
     if not any(piece.white for piece in pieces):
         return pieces
     drawn, scale = picture(page, PROBE_DPI, PROBE_PIXELS, pymupdf.csGRAY)
@@ -321,18 +317,8 @@ def _seen(page: Any, pieces: list[Piece]) -> list[Piece]:
 
 
 def _inked(picture: Any, piece: Piece, scale: float) -> bool:
-    """Whether most of what lies under ``piece`` is darker than paper."""
     left, right = (max(0, min(picture.width, int(x * scale))) for x in (piece.x0, piece.x1))
     rows = range(max(0, int(piece.y0 * scale)), min(picture.height, int(piece.y1 * scale) + 1))
     samples, stride = picture.samples_mv, picture.stride
     under = b"".join(bytes(samples[row * stride + left : row * stride + right + 1]) for row in rows)
     return sum(value < PAPER for value in under) > INKED * len(under)
-
-
-def _turns(pieces: Sequence[Piece]) -> list[int]:
-    """By how many degrees most of the text is turned, and then other directions that hold more than labels."""
-    turns: Counter[int] = Counter()
-    for piece in pieces:
-        turns[piece.turn] += len(piece.text)
-    first, *others = turns.most_common() or [(0, 0)]
-    return [first[0], *(turn for turn, characters in others if characters >= LABELS)]

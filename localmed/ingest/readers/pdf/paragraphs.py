@@ -1,10 +1,9 @@
-"""From printed rows of a column to paragraphs, and from paragraphs to headings, paragraphs and joined paragraphs.
+"""Gathers printed rows into paragraphs, finds headings, and joins paragraphs across columns and pages.
 
 Rules: a new paragraph begins after a wide gap, at a change of size or face, at a list label, at an indent, and after a
-row that was left short although the next word would have fitted. A paragraph is a heading if it is short and larger
-than the body, bold in a document that is not, or in a face that little of the document is set in; or if it is numbered
-like a Chinese heading. A paragraph that stops in mid-sentence at the foot of a column or page is joined with the one it
-goes on in, over footnotes in smaller type.
+short row that the next word would have fitted into. A heading is short and larger than the body, bold in a document
+that is not, in a rare face, or numbered like a Chinese heading. A paragraph that stops in mid-sentence at the foot of a
+column or page is joined with its continuation, over footnotes in smaller type.
 
 Not covered: drop capitals, and verse.
 """
@@ -20,13 +19,13 @@ from statistics import median
 
 from localmed.ingest import line_ends
 from localmed.ingest.readers.pdf.layout import rows as printed_rows
-from localmed.ingest.readers.pdf.text import SAME_SIZE, Piece, is_cjk, set_together
+from localmed.ingest.readers.pdf.text import SAME_SIZE, Piece, is_cjk, join_row
 
-SMALLEST = 4.0  # points: of a body size; what is printed smaller cannot be read, and sizes of 0 occur
+SMALLEST = 4.0  # points, least body size: smaller print is illegible, and sizes of 0 occur
 WIDE_GAP = 1.3  # of the column's usual line distance
 INDENT_EMS = 0.7
-SHORT_ROW = 0.35  # of the column's width left white: the line was ended on purpose, whatever it ends in
-SLACK_EMS = 1.2  # white left after the next word would have fitted, before a break counts as meant
+SHORT_ROW = 0.35  # of the column's width left white: the line was ended on purpose, whatever its last character
+SLACK_EMS = 1.2  # white beyond the next word that makes a break intended
 BIG = 1.12  # of the body size
 HEADING_ROWS = 4
 HEADING_CHARACTERS = 200
@@ -34,10 +33,10 @@ CJK_HEADING_CHARACTERS = 45
 RARE_FACE = 0.2  # of the document's characters: a face used for less may mark headings
 RARE_SIZE = 0.9  # of the body size: smaller print in another face is a caption
 JOIN_OVER = 12  # footnotes between the two halves of a paragraph; government print has up to 8 in a column
-BESIDE_EMS = 1.7  # from a line to the next: two lines further on is more than twice the size
+BESIDE_EMS = 1.7  # from a line to the next; two lines on, it is more than twice the size
 SAME_COLUMN = 2.0  # points between where its lines begin
 APART_EMS = 4.0  # between the parts of one row: running text has no such gaps
-FULL_ROW = 0.8  # of the column: a last row so long did not end its paragraph
+FULL_ROW = 0.8  # of the column, above which a last row may continue elsewhere
 
 SENTENCE_END = re.compile(r"[.!?:;。！？：；…][\"'”’）)\]」』⁰¹²³⁴⁵⁶⁷⁸⁹,]*$")
 LABEL = re.compile(
@@ -56,7 +55,7 @@ _CAPTION = re.compile(r"^(?:表|图|Table|TABLE|Figure|FIGURE|Fig\.)\s?[\dA-Z]")
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What running text looks like in a document; ``faces`` are the shares of (script is Chinese, family)."""
+    """The running text of a document; ``faces`` are the shares of (script is Chinese, family)."""
 
     size: float
     bold: bool
@@ -65,7 +64,7 @@ class Body:
 
 @dataclass(slots=True)
 class Paragraph:
-    """Rows that belong together. ``right`` is the right edge of their column, ``left`` its left edge."""
+    """Rows of one paragraph; ``left`` and ``right`` are the edges of their column."""
 
     rows: list[Piece]
     left: float
@@ -73,7 +72,7 @@ class Paragraph:
 
     @property
     def text(self) -> str:
-        """Its rows as one text."""
+        """The joined text of its rows."""
         whole = line_ends.Joined()
         for row in self.rows:
             whole.add(row.text)
@@ -81,17 +80,17 @@ class Paragraph:
 
     @property
     def size(self) -> float:
-        """The size most of it is set in."""
+        """The size of most rows."""
         return Counter(row.size for row in self.rows).most_common(1)[0][0]
 
     @property
     def full(self) -> bool:
-        """Whether the last row reaches the right edge, so that the paragraph may go on elsewhere."""
+        """Whether the last row reaches the right edge, so that the paragraph may continue elsewhere."""
         return self.rows[-1].x1 >= self.left + FULL_ROW * (self.right - self.left)
 
 
-def body_of(pieces: Iterable[Piece]) -> Body:
-    """The size, weight and faces of the running text, by characters."""
+def find_body(pieces: Iterable[Piece]) -> Body:
+    """Find the size, weight and faces of the running text, by characters."""
     sizes: Counter[float] = Counter()
     bold: Counter[bool] = Counter()
     faces: Counter[tuple[bool, str]] = Counter()
@@ -108,10 +107,16 @@ def body_of(pieces: Iterable[Piece]) -> Body:
 def column_rows(pieces: Sequence[Piece]) -> list[Piece]:
     """The printed rows of one region, neighbouring pieces joined."""
     printed = printed_rows(pieces)
-    rows = [replace(set_together(row), apart=_is_apart(row)) for row in printed]
+    rows = [
+        replace(
+            join_row(row),
+            apart=any(right.x0 - left.x1 > APART_EMS * left.size for left, right in itertools.pairwise(row)),
+        )
+        for row in printed
+    ]
     torn: set[int] = set()
     for index in range(1, len(rows) - 1):
-        if _stands_between(*rows[index - 1 : index + 2]):
+        if _lies_between(*rows[index - 1 : index + 2]):
             torn |= {index - 1, index, index + 1}
             column = max(row.x0 for row in rows[index - 1 : index + 2])
             for step in (-1, 1):  # and the items of the list before and after
@@ -122,12 +127,8 @@ def column_rows(pieces: Sequence[Piece]) -> list[Piece]:
     return [replace(row, between=True) if index in torn else row for index, row in enumerate(rows)]
 
 
-def _is_apart(row: Sequence[Piece]) -> bool:
-    return any(right.x0 - left.x1 > APART_EMS * left.size for left, right in itertools.pairwise(row))
-
-
-def _stands_between(above: Piece, row: Piece, below: Piece) -> bool:
-    """Whether ``row`` stands beside two lines of one text, as in lists of two columns whose items are centred."""
+def _lies_between(above: Piece, row: Piece, below: Piece) -> bool:
+    """Whether ``row`` lies beside two lines of one text, as in two-column lists with centred items."""
     sizes = [above.size, row.size, below.size]
     if not row.upright or below.y1 - above.y1 > BESIDE_EMS * min(sizes) or min(sizes) < RARE_SIZE * max(sizes):
         return False
@@ -136,11 +137,16 @@ def _stands_between(above: Piece, row: Piece, below: Piece) -> bool:
 
 
 def paragraphs(rows: Sequence[Piece]) -> list[Paragraph]:
-    """The rows of one region gathered into paragraphs."""
+    """Gather the rows of one region into paragraphs."""
     if not rows:
         return []
     left, right = min(row.x0 for row in rows), max(row.x1 for row in rows)
-    pitch = _pitch(rows)
+    steps = [
+        (below.y1 - above.y1) / max(above.size, 1.0)
+        for above, below in itertools.pairwise(rows)
+        if abs(above.size - below.size) <= SAME_SIZE * above.size and below.y1 > above.y1
+    ]
+    pitch = min(median(steps), 2.2) if steps else 1.5  # usual distance between neighbouring rows, in ems
     gathered = [Paragraph([rows[0]], left, right)]
     for index in range(1, len(rows)):
         after = rows[index + 1] if index + 1 < len(rows) else None
@@ -150,23 +156,12 @@ def paragraphs(rows: Sequence[Piece]) -> list[Paragraph]:
     return gathered
 
 
-def _pitch(rows: Sequence[Piece]) -> float:
-    """The usual distance between neighbouring rows, in ems."""
-    steps = [
-        (below.y1 - above.y1) / max(above.size, 1.0)
-        for above, below in itertools.pairwise(rows)
-        if abs(above.size - below.size) <= SAME_SIZE * above.size and below.y1 > above.y1
-    ]
-    return min(median(steps), 2.2) if steps else 1.5
-
-
 def _begins(current: Paragraph, row: Piece, after: Piece | None, pitch: float) -> bool:
-    """Whether ``row`` begins a new paragraph after ``current``."""
     last = current.rows[-1]
     step = (row.y1 - last.y1) / max(last.size, row.size, 1.0)
     if step > WIDE_GAP * max(pitch, 1.0) or step < -1 or not row.upright or not last.upright:
         return True
-    if not row.as_large_as(last) or _face_changes(current, row):
+    if not row.shares_size(last) or _face_changes(current, row):
         return True
     labelled = bool(LABEL.match(current.rows[0].text))
     if LABEL.match(row.text) and not _in_sentence(current, row, labelled):
@@ -184,13 +179,13 @@ def _face_changes(current: Paragraph, row: Piece) -> bool:
     if row.bold != all(one.bold for one in current.rows):
         return row.bold or len(current.rows) <= HEADING_ROWS
     last = current.rows[-1]
-    if row.family_of(last) or (current.full and row.drawn and last.drawn):
+    if row.shares_family(last) or (current.full and row.drawn and last.drawn):
         return False
     return row.cjk == last.cjk and all(one.family == last.family for one in current.rows)
 
 
 def _in_sentence(current: Paragraph, row: Piece, labelled: bool) -> bool:
-    """Whether ``row`` only looks labelled: a number that wrapped to the row's start in mid-sentence."""
+    """Whether the label of ``row`` is a number that wrapped in mid-sentence."""
     last = current.rows[-1]
     aligned = abs(row.x0 - last.x0) < INDENT_EMS * row.size
     same_level = labelled and len(current.rows) == 1
@@ -203,21 +198,21 @@ def _centred(current: Paragraph, row: Piece) -> bool:
 
 
 def _indented(current: Paragraph, row: Piece, after: Piece | None) -> bool:
-    """Whether ``row`` is set in as a first line is, or set out as a new item is."""
+    """Whether ``row`` is indented like a first line, or outdented like a new item."""
     em = INDENT_EMS * row.size
     shift = row.x0 - current.rows[-1].x0
     if shift > em:
         hanging = len(current.rows) == 1 and (after is None or after.x0 > row.x0 - em)
         return not hanging or bool(SENTENCE_END.search(current.rows[-1].text) and not LABEL.match(current.rows[0].text))
     if abs(shift) < em and len(current.rows) == 1 and row.x0 > current.left + em:
-        # Two rows set in alike: both are first lines if the text goes back to the edge, or the first one ended.
+        # Two rows indented alike: both are first lines if the text returns to the edge, or the first one ended.
         back = after is not None and after.x0 < row.x0 - em
         return bool(SENTENCE_END.search(current.rows[-1].text)) and (back or after is None)
     return shift < -em and len(current.rows) > 1
 
 
 def _left_short(current: Paragraph, row: Piece) -> bool:
-    """Whether the row before was ended on purpose: the next word would have fitted."""
+    """Whether the previous row was ended on purpose: the next word would have fitted."""
     last = current.rows[-1]
     white = current.right - last.x1
     word = row.size if row.text and is_cjk(row.text[0]) else 0.5 * row.size * len(row.text.split(" ", 1)[0])
@@ -228,7 +223,7 @@ def _left_short(current: Paragraph, row: Piece) -> bool:
 
 
 def is_heading(paragraph: Paragraph, body: Body) -> bool:
-    """Whether ``paragraph`` is set and worded as a heading."""
+    """Whether the type and wording of ``paragraph`` are those of a heading."""
     text, rows = paragraph.text, paragraph.rows
     cjk = rows[0].cjk
     if len(rows) > HEADING_ROWS or sum(character.isalpha() for character in text) < 2 or not rows[0].upright:
@@ -260,12 +255,11 @@ def chinese_level(text: str) -> int:
 
 
 def levels(headings: Sequence[Paragraph], body: Body) -> list[int]:
-    """The level of each heading: by size, the largest first; Chinese numbering goes first; 1 to 3."""
+    """The level of each heading, 1 to 3: by Chinese numbering, else by size, the largest first."""
     counts = Counter(round(one.size, 1) for one in headings if one.size >= BIG * body.size)
-    often = [size for size, count in counts.items() if count > 1]  # a title page's own sizes are no levels
-    big = sorted(often or counts, reverse=True)
+    often = [size for size, count in counts.items() if count > 1]  # sizes unique to a title page are no levels
     ranks: list[float] = []
-    for size in big:
+    for size in sorted(often or counts, reverse=True):
         if not ranks or size < ranks[-1] * (1 - SAME_SIZE):
             ranks.append(size)
     numbers: list[int] = []
@@ -276,8 +270,7 @@ def levels(headings: Sequence[Paragraph], body: Body) -> list[int]:
     return numbers
 
 
-def goes_on(first: Paragraph, second: Paragraph) -> bool:
-    """Whether ``second``, at the top of a column or page, goes on where ``first`` stopped."""
+def _continues(first: Paragraph, second: Paragraph) -> bool:
     last, start = first.rows[-1], second.rows[0]
     if not (last.upright and start.upright) or abs(last.size - start.size) > SAME_SIZE * last.size:
         return False
@@ -295,9 +288,9 @@ def goes_on(first: Paragraph, second: Paragraph) -> bool:
 
 
 def join_over_breaks(parts: Sequence[Paragraph | None], opens: set[int]) -> None:
-    """Join the halves of paragraphs among ``parts``. ``opens`` are the places that begin a column or page.
+    """Join split paragraphs among ``parts``. ``opens`` are the indexes at which a column or page begins.
 
-    ``None`` stands for something that is not running text (a heading, a table row) and is never joined over.
+    ``None`` is a heading or a table row; nothing is joined across it.
     """
     places = sorted(opens)
     for index, after in itertools.pairwise([*places, len(parts)]):
@@ -305,7 +298,7 @@ def join_over_breaks(parts: Sequence[Paragraph | None], opens: set[int]) -> None
         if second is None or not second.rows:
             continue
         before = _half_before(parts, index, second.rows[0].size)
-        if before is not None and goes_on(before, second):
+        if before is not None and _continues(before, second):
             _append(before, second)
         _join_note(parts, index, after)
 
@@ -317,18 +310,17 @@ def _append(first: Paragraph, second: Paragraph) -> None:
 
 
 def _join_note(kept: Sequence[Paragraph | None], index: int, after: int) -> None:
-    """Join a footnote that stops in mid-sentence before ``index`` with its rest in the column up to ``after``."""
+    """Join a footnote that stops in mid-sentence before ``index`` with its continuation before ``after``."""
     first = next((one for one in reversed(kept[:index]) if one is None or one.rows), None)
     column = [one for one in kept[index:after] if one is not None and one.rows]
     if first is None or not column or first.size > column[0].size * (1 - SAME_SIZE):
         return
-    second = next((one for one in column if one.rows[0].as_large_as(first.rows[-1])), None)
-    if second is not None and second.rows[0].text[0].islower() and goes_on(first, second):
+    second = next((one for one in column if one.rows[0].shares_size(first.rows[-1])), None)
+    if second is not None and second.rows[0].text[0].islower() and _continues(first, second):
         _append(first, second)
 
 
 def _half_before(kept: Sequence[Paragraph | None], index: int, size: float) -> Paragraph | None:
-    """The paragraph before ``index`` in the same size, over smaller type."""
     for place in range(index - 1, max(-1, index - 1 - JOIN_OVER), -1):
         one = kept[place]
         if one is None:

@@ -1,17 +1,17 @@
-"""The characters of one PDF page as clean, placed pieces of printed lines.
+"""Extracts the characters of one PDF page as clean, placed pieces of printed lines.
 
-Rules: coordinates are those of the page as it is displayed (its rotation applied), in points, origin top left. A piece
-is a run of characters on one baseline; it ends at a gap too wide for a word space and at the border of a table cell,
-because MuPDF joins neighbouring cells that touch. Stored text is not NFKC-normalised, but what breaks search or hides
-meaning is repaired: control, zero-width and bidirectional characters go, ligatures are spelt out, radicals that stand
-for Chinese characters become them, symbol-font bullets become bullets, and small raised digits become Unicode
-superscripts, so that 10 to the sixth is not read as 106.
+Rules: coordinates are points of the page as displayed (its rotation applied), origin top left. A piece is a run of
+characters on one baseline. It ends at a gap wider than a word space and at the border of a table cell, because MuPDF
+joins neighbouring cells that touch. Text is not NFKC-normalised, but repaired: control, zero-width and bidirectional
+characters are removed, ligatures spelt out, radicals mapped to their Chinese characters, symbol-font bullets to
+bullets, and small raised digits to Unicode superscripts (10 to the sixth is not 106).
 
-Not covered: text drawn as outlines or images (the page then has no pieces), and right-to-left scripts.
+Not covered: text drawn as outlines or images (no pieces), and right-to-left scripts.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from collections import Counter
@@ -27,7 +27,7 @@ from localmed.ingest.ocr.child import Frame, gutters
 from localmed.ingest.readers.pdf.layout import Placed
 
 GAP_EMS = 1.0  # justified lines stretch word spaces to about 0.8 em; column gutters are 1 em and more
-NARROW_EMS = 0.4  # where a column begins: narrower is a word space
+NARROW_EMS = 0.4  # at the edge of a column
 SUPERSCRIPT_SHARE = 0.8  # a raised digit is set at 60-70 % of its line; full-size raised text is a table's own offset
 MARK_CHARACTERS, MOST_MARKS = 4, 500  # of a mark, and on a page
 MARK_SIZE = 0.9  # of its line's type, at most
@@ -38,7 +38,7 @@ SAME_PLACE = 1.5  # points; fake bold prints a line twice within a point
 ECHO = 0.4  # of the type size, by which a second print of a line is moved: lines of a paragraph are 1.0 and more
 ECHO_ROW = 12.0  # points, the height in which second prints are looked for
 WHITE = 0xFFFFFF
-KIND_FLAGS = {"superscript": 1, "bold": 16}  # span flags, PyMuPDF
+SUPERSCRIPT, BOLD = 1, 16  # span flags of PyMuPDF
 SYNTHETIC_BOLD = 8  # char_flags: bold by name or by stroking
 
 FLAGS = (
@@ -50,10 +50,9 @@ FLAGS = (
 
 _SUPERSCRIPTS = str.maketrans("0123456789+-−()", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁽⁾")
 _SYMBOLS = {0xF0B7: "•", 0xF0A7: "▪", 0xF0D8: "➢", 0xF0FC: "✓", 0xF06F: "□", 0xF0A8: "□", 0xF0FE: "☑", 0xF06C: "●"}
-_LIGATURES = {0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "ffl", 0xFB05: "st", 0xFB06: "st"}
-_RADICALS = {point: unicodedata.normalize("NFKC", chr(point)) for point in range(0x2E80, 0x2FE0)}
-# The supplement's radicals have no NFKC mapping; those that are whole characters, after EquivalentUnifiedIdeograph.
-_RADICALS |= dict(
+_COMPATIBLE = {p: unicodedata.normalize("NFKC", chr(p)) for p in (*range(0x2E80, 0x2FE0), *range(0xFB00, 0xFB07))}
+# Radicals of the supplement without NFKC mapping; those of whole characters, after EquivalentUnifiedIdeograph.
+_COMPATIBLE |= dict(
     zip(
         map(
             ord,
@@ -69,7 +68,7 @@ _DROPPED = {
     for point in (*range(0x10000), *range(0xE0000, 0xE0080))
     if unicodedata.category(chr(point)) in {"Cc", "Cf"} and point not in _SPACES and point != 0xAD
 }
-_CLEAN: dict[int, str | None] = {**_DROPPED, **_SYMBOLS, **_LIGATURES, **_RADICALS, **_SPACES}
+_CLEAN: dict[int, str | None] = {**_DROPPED, **_SYMBOLS, **_COMPATIBLE, **_SPACES}
 _CJK = re.compile(r"[⺀-〿぀-ヿ㐀-䶿一-鿿豈-﫿＀-￯]")
 
 _LEADERS = re.compile(r"\s*(?:[.·…]\s?){5,}")
@@ -85,7 +84,7 @@ _BULLET = re.compile(r"^([•▪●■□❑☐☑✓➢◦◆►])(?=[^\W_])")
 
 @dataclass(frozen=True, slots=True)
 class Cell(Placed):
-    """A cell of a table and what it covers: ``rows`` and ``columns`` are half-open ranges."""
+    """A cell of a table; ``rows`` and ``columns`` are half-open ranges."""
 
     rows: tuple[int, int]
     columns: tuple[int, int]
@@ -96,12 +95,12 @@ CellOf = Callable[[float, float], Cell | None]  # the table cell at a point of t
 
 @dataclass(frozen=True, slots=True)
 class Piece(Placed):
-    """A run of characters on one baseline, with the face that most of it is set in; a whole printed row is one too.
+    """A run of characters on one baseline, or a whole printed row, with the face of most of its characters.
 
-    ``faces`` are those that set ``FACE_LETTERS`` or more letters of one script: a row may begin bold and small and go
-    on as running text. ``turn`` is by how many degrees the page must be turned clockwise for it to read from left to
-    right; ``white`` text may be there to be hidden. ``box`` is its place on the page as displayed, where the page was
-    turned or straightened to be read; ``ocr`` is how sure the engine was of it, None where the text is the file's own.
+    ``faces`` are the faces with at least ``FACE_LETTERS`` letters of one script: a row may begin bold and small and
+    continue as running text. ``turn`` is the clockwise rotation in degrees that makes the text read from left to right.
+    ``white`` text may be hidden text. ``box`` is the place on the page as displayed, if the page was turned or
+    straightened before reading. ``ocr`` is the engine's confidence, None for the file's own text.
     """
 
     text: str
@@ -113,75 +112,84 @@ class Piece(Placed):
     faces: frozenset[Face] = frozenset()
     box: Box | None = None
     ocr: float | None = None
-    apart: bool = False  # of a row: its parts stand far from each other, as in headers, footers and forms
-    between: bool = False  # of a row in a list in columns, some row of which stands at the height of neither neighbour
+    apart: bool = False  # of a row: wide gaps between its parts, as in headers, footers and forms
+    between: bool = False  # of a row: belongs to a list in columns whose rows are not aligned
 
     @property
     def upright(self) -> bool:
-        """Whether it reads from left to right on the page as displayed."""
+        """Whether the text runs from left to right on the page as displayed."""
         return self.turn == 0
 
     @property
     def cjk(self) -> bool:
-        """Whether most of it is Chinese."""
+        """Whether most letters are Chinese."""
         letters = [character for character in self.text if character.isalpha()]
         return sum(map(is_cjk, letters)) * 2 > len(letters)
 
     @property
     def script(self) -> bool:
-        """Whether what stands in its middle is Chinese."""
+        """Whether the middle character is Chinese."""
         return is_cjk(self.text[len(self.text) // 2])
 
     @property
     def drawn(self) -> bool:
-        """Whether its font is drawn in the file (Type 3): without a name, and text of one face has many."""
+        """Whether the font is drawn in the file (Type 3): such fonts have no name, and one face has many of them."""
         return self.family.startswith("Type3")
 
-    def as_large_as(self, other: Piece) -> bool:
-        """Whether it has words of a size that ``other`` has too."""
+    def shares_size(self, other: Piece) -> bool:
+        """Whether both have words of one size."""
         sizes, others = ({row.size, *(size for _, size, _ in row.faces)} for row in (self, other))
         return any(abs(one - another) <= SAME_SIZE * another for one in sizes for another in others)
 
-    def family_of(self, other: Piece) -> bool:
-        """Whether it has words of a family that ``other`` has too, in the script that most of it is in."""
+    def shares_family(self, other: Piece) -> bool:
+        """Whether both have words of one font family, each in its main script."""
         families, others = (
             {row.family, *(family for cjk, _, family in row.faces if cjk == row.cjk)} for row in (self, other)
         )
         return bool(families & others)
 
 
-def around(frames: Iterable[Frame]) -> Frame:
-    """What holds all ``frames``."""
+def enclose(frames: Iterable[Frame]) -> Frame:
+    """The smallest frame around all ``frames``."""
     lefts, tops, rights, bottoms = zip(*frames, strict=True)
     return min(lefts), min(tops), max(rights), max(bottoms)
 
 
-def rounded(page: int, frame: Sequence[float]) -> Box:
-    """``frame`` on ``page``, as it is stored."""
+def to_box(page: int, frame: Sequence[float]) -> Box:
+    """``frame`` on ``page`` as stored, rounded to tenths of a point."""
     return Box(page, *(round(value, 1) for value in frame))
 
 
-def set_together(row: Sequence[Piece]) -> Piece:
-    """The pieces of one printed row as one, with the face that most of it is set in."""
+def join_row(row: Sequence[Piece]) -> Piece:
+    """Join the pieces of one printed row, with the face of the longest one."""
     most = max(row, key=lambda piece: len(piece.text))
-    x0, y0, x1, y1 = (round(value, 1) for value in around(piece.frame for piece in row))
+    x0, y0, x1, y1 = (round(value, 1) for value in enclose(piece.frame for piece in row))
     boxes = [piece.box for piece in row if piece.box]
-    box = Box(boxes[0].page, *around((box.x0, box.y0, box.x1, box.y1) for box in boxes)) if boxes else None
-    sure = confidence(row)
+    box = Box(boxes[0].page, *enclose((box.x0, box.y0, box.x1, box.y1) for box in boxes)) if boxes else None
+    sure = mean_confidence(row)
+    text = row[0].text
+    for before, piece in itertools.pairwise(row):
+        small = piece.size < SUPERSCRIPT_SHARE * before.size
+        if piece.x0 - before.x1 > 0.5 * piece.size:  # also between two Chinese words
+            text = f"{text} {piece.text}"
+        elif small and piece.text.isdigit() and piece.y1 < before.y1 - 0.2 * before.size:
+            text += piece.text.translate(_SUPERSCRIPTS)  # MuPDF made a line of a raised number
+        else:
+            text = join_runs(text, piece.text)
     return replace(
-        most, x0=x0, y0=y0, x1=x1, y1=y1, text=row_text(row), bold=all(piece.bold for piece in row), box=box,
+        most, x0=x0, y0=y0, x1=x1, y1=y1, text=text, bold=all(piece.bold for piece in row), box=box,
         faces=frozenset(face for piece in row for face in piece.faces), ocr=None if sure is None else round(sure, 3),
     )  # fmt: skip
 
 
-def confidence(pieces: Sequence[Piece]) -> float | None:
-    """The mean confidence of those of ``pieces`` that OCR read, by characters."""
+def mean_confidence(pieces: Sequence[Piece]) -> float | None:
+    """The mean OCR confidence of ``pieces``, weighted by characters; None without OCR."""
     read = [(piece.ocr, len(piece.text)) for piece in pieces if piece.ocr is not None]
     return sum(sure * length for sure, length in read) / sum(length for _, length in read) if read else None
 
 
-def cleaned(text: str) -> str:
-    """``text`` without characters that hide or break, spaces single; a soft hyphen stays a hyphen at the end only."""
+def clean_text(text: str) -> str:
+    """Remove hidden characters, repeated spaces, and soft hyphens, except one at the end, which becomes a hyphen."""
     text = re.sub(r"\xad(?!\s*$)", "", text).replace("\xad", "-").translate(_CLEAN)
     text = _LEADERS.sub(" … ", text)
     if len(text) > 1 and not is_cjk(text[1]):
@@ -194,59 +202,51 @@ def is_cjk(character: str) -> bool:
     return bool(_CJK.match(character))
 
 
-def joined(first: str, second: str) -> str:
-    """Two neighbouring runs of one row as one: a space between words, nothing between Chinese characters."""
+def join_runs(first: str, second: str) -> str:
+    """Join two neighbouring runs of one row: a space between words, nothing between Chinese characters."""
     if not first or not second or (is_cjk(first[-1]) and is_cjk(second[0])):
         return first + second
     return f"{first} {second}"
 
 
-def row_text(row: Sequence[Piece]) -> str:
-    """The pieces of one printed row as one text: wide white between two Chinese words is a space too."""
-    text = ""
-    for index, piece in enumerate(row):
-        wide = index > 0 and piece.x0 - row[index - 1].x1 > 0.5 * piece.size
-        if index and not wide and _raised(piece, row[index - 1]):
-            text += piece.text.translate(_SUPERSCRIPTS)
-        else:
-            text = f"{text} {piece.text}" if wide else joined(text, piece.text)
-    return text
-
-
-def _raised(piece: Piece, before: Piece) -> bool:
-    """Whether ``piece`` is a small raised number after ``before`` that MuPDF took for a line of its own."""
-    small = piece.size < SUPERSCRIPT_SHARE * before.size
-    return small and piece.text.isdigit() and piece.y1 < before.y1 - 0.2 * before.size
-
-
-def page_pieces(page: Any, cell_of: CellOf | None = None) -> list[Piece]:
-    """The pieces of ``page`` in no particular order, each printed text once."""
+def read_pieces(page: Any, cell_of: CellOf | None = None) -> list[Piece]:
+    """Read the pieces of ``page`` in no particular order; text that is printed twice counts once."""
     matrix = page.rotation_matrix
     blocks = page.get_text("rawdict", flags=FLAGS, sort=False)["blocks"]
-    lines = _with_marks([line for block in blocks for line in block.get("lines", ())])
+    lines = _insert_marks([line for block in blocks for line in block.get("lines", ())])
     pieces = [piece for line in lines for piece in _line_pieces(line, matrix, cell_of)]
-    if edges := _edges(pieces):
+    # columns behind gutters so narrow that MuPDF joined lines across them
+    frames = [piece.frame for piece in pieces if piece.upright]
+    tall = median([y1 - y0 for _, y0, _, y1 in frames] or [0.0])
+    edges = [
+        edge
+        for _, edge, _, _ in gutters(frames, tall)
+        if any(x0 < edge - tall < edge + tall < x1 for x0, _, x1, _ in frames)
+    ]
+    if edges:
         pieces = [piece for line in lines for piece in _line_pieces(line, matrix, cell_of, edges)]
-    return _without_echoes(pieces)
+    return _drop_echoes(pieces)
 
 
-def _with_marks(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """``lines`` with small figures and signs set in where room was left for them; MuPDF may make lines of them.
+def _insert_marks(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Insert small figures and signs, of which MuPDF may make lines, into the gaps of ``lines`` where they belong.
 
-    Read after its line, "1.73 m² is" would be "1.73 m is 2". Letters stay apart, or they would change a word.
+    Otherwise "1.73 m² is" would be read as "1.73 m is 2". Letters stay apart, because they could change a word.
     """
     level = [line for line in lines if tuple(line["dir"]) == (1.0, 0.0)]
     short = [line for line in level if sum(len(span["chars"]) for span in line["spans"]) <= MARK_CHARACTERS]
     for mark in [line for line in short if not any(char["c"].isalpha() for char, _ in _chars(line))][:MOST_MARKS]:
         host = next((line for line in level if _has_room(line, mark)), None)
         if host is not None:
-            host["spans"] = _marked(host, mark)
+            raised = mark["bbox"][3] < host["bbox"][3] - 0.2 * host["spans"][0]["size"]
+            both = [*_chars(host), *((char, {**span, "raised": raised}) for char, span in _chars(mark))]
+            both.sort(key=lambda one: one[0]["bbox"][0])
+            host["spans"] = [{**span, "chars": [char]} for char, span in both]
             lines = [line for line in lines if line is not mark]
     return lines
 
 
 def _chars(line: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """The characters of ``line``, each with its span."""
     return [(char, span) for span in line["spans"] for char in span["chars"]]
 
 
@@ -258,23 +258,8 @@ def _has_room(line: dict[str, Any], mark: dict[str, Any]) -> bool:
     return small and not any(x0 < sum(char["bbox"][::2]) / 2 < x1 for char, _ in _chars(line) if char["c"] != " ")
 
 
-def _marked(line: dict[str, Any], mark: dict[str, Any]) -> list[dict[str, Any]]:
-    """The spans of ``line`` with those of ``mark`` in their place."""
-    raised = mark["bbox"][3] < line["bbox"][3] - 0.2 * line["spans"][0]["size"]
-    both = [*_chars(line), *((char, {**span, "raised": raised}) for char, span in _chars(mark))]
-    return [{**span, "chars": [char]} for char, span in sorted(both, key=lambda one: one[0]["bbox"][0])]
-
-
-def _edges(pieces: Sequence[Piece]) -> list[float]:
-    """Where columns begin whose gutter is so narrow that MuPDF joined lines over it."""
-    frames = [piece.frame for piece in pieces if piece.upright]
-    tall = median([y1 - y0 for _, y0, _, y1 in frames] or [0.0])
-    edges = [right for _, right, _, _ in gutters(frames, tall)]
-    return [edge for edge in edges if any(x0 < edge - tall < edge + tall < x1 for x0, _, x1, _ in frames)]
-
-
-def _without_echoes(pieces: list[Piece]) -> list[Piece]:
-    """``pieces`` without what is printed a second time over a piece that says it already, as shadows and fake bold."""
+def _drop_echoes(pieces: list[Piece]) -> list[Piece]:
+    """Remove text that is printed a second time over itself, as shadow or fake bold."""
     rows: dict[int, list[tuple[Piece, str]]] = {}
     kept = []
     for piece in sorted(pieces, key=lambda one: -len(one.text)):
@@ -288,7 +273,7 @@ def _without_echoes(pieces: list[Piece]) -> list[Piece]:
 
 
 def _printed_over(piece: Piece, other: Piece) -> bool:
-    """Whether ``piece`` stands on ``other``, moved by less than half a letter; a mark of any size stands inside it."""
+    """Whether ``piece`` lies on ``other``, moved by less than half a letter; a mark of any size lies inside it."""
     slack = ECHO * other.size
     inside = other.x0 - slack <= piece.x0 and piece.x1 <= other.x1 + slack
     if len(piece.text) == 1 and piece.text == other.text[0] and other.x0 <= piece.x0 < piece.x1 <= other.x1:
@@ -299,7 +284,7 @@ def _printed_over(piece: Piece, other: Piece) -> bool:
 
 @dataclass(slots=True)
 class _Run:
-    """Characters gathered for one piece: text and places, and how many characters each face set."""
+    """The characters of one piece: text, places, and the number of characters of each face."""
 
     cell: Cell | None = None
     text: list[str] = field(default_factory=list)
@@ -311,7 +296,7 @@ class _Run:
 
     def add(self, character: str, frame: Frame) -> None:
         """Add ``character``; an accent printed over a letter, before or after it, becomes one character with it."""
-        both = _accented(self.text[-1], character) if self.text else ""
+        both = _combine_accent(self.text[-1], character) if self.text else ""
         if both and min(self.last[2], frame[2]) - max(self.last[0], frame[0]) > OVERPRINT * (frame[2] - frame[0]):
             self.text[-1] = both
         else:
@@ -319,31 +304,34 @@ class _Run:
         self.last = frame
 
     def piece(self, turn: int) -> Iterator[Piece]:
-        """What was gathered, if anything."""
-        text = cleaned("".join(self.text))
+        """The piece, if there is any text."""
+        text = clean_text("".join(self.text))
         if text and self.frames:
             size, family, _ = max(self.faces, key=lambda face: self.faces[face])
             bold = all(face[2] for face in self.faces)  # a bold word within a line does not make the line a heading
             faces = frozenset(face for face, count in self.letters.items() if count >= FACE_LETTERS)
-            yield Piece(*around(self.frames), text, family, bold, turn, self.cell, self.white, faces, size=size)
+            yield Piece(*enclose(self.frames), text, family, bold, turn, self.cell, self.white, faces, size=size)
 
 
 def _line_pieces(
     line: dict[str, Any], matrix: Any, cell_of: CellOf | None, edges: Sequence[float] = ()
 ) -> Iterator[Piece]:
-    turn, spans = _turn(line["dir"], matrix), line["spans"]
+    turn, spans = _turn_of(line["dir"], matrix), line["spans"]
     tallest = max((span["size"] for span in spans), default=0.0)
     run, end = _Run(), None
     for span in spans:
-        face = (round(span["size"], 1), _family(span["font"]), _bold(span))
-        raised = bool(span["flags"] & KIND_FLAGS["superscript"]) and span["size"] < SUPERSCRIPT_SHARE * tallest
-        raised = span.get("raised", raised)
+        size, font = span["size"], span["font"].partition("+")[2] or span["font"]
+        family = re.split(r"[-,]", font)[0].removesuffix("MT").removesuffix("PS")
+        bold = bool(span["flags"] & BOLD or span.get("char_flags", 0) & SYNTHETIC_BOLD)
+        face = (round(size, 1), family, bold)
+        raised = span.get("raised", span["flags"] & SUPERSCRIPT and size < SUPERSCRIPT_SHARE * tallest)
         for char in span["chars"]:
-            frame = shown_box(char["bbox"], matrix)
+            frame = display_frame(char["bbox"], matrix)
             cell = cell_of((frame[0] + frame[2]) / 2, (frame[1] + frame[3]) / 2) if cell_of else None
             blank = char["c"].isspace()
-            gap = end is not None and not turn and not blank and _parted(frame[0], end, span["size"], edges)
-            if run.text and (gap or (cell is not run.cell and not blank)):
+            gap = 0.0 if end is None or turn else frame[0] - end
+            narrow = gap > NARROW_EMS * size and any(abs(frame[0] - edge) < SAME_PLACE for edge in edges)
+            if run.text and not blank and (gap > GAP_EMS * size or narrow or cell is not run.cell):
                 yield from run.piece(turn)
                 run = _Run(cell)
             if not blank:
@@ -357,8 +345,8 @@ def _line_pieces(
     yield from run.piece(turn)
 
 
-def _accented(first: str, second: str) -> str:
-    """The two as one character where one is a bare accent and the other a letter that can carry it, else ""."""
+def _combine_accent(first: str, second: str) -> str:
+    """A bare accent and a letter combined, in either order; "" if there is no such character."""
     accent, letter = (first, second) if first in _ACCENTS else (second, first)
     if accent not in _ACCENTS or not letter.isalpha():
         return ""
@@ -366,7 +354,7 @@ def _accented(first: str, second: str) -> str:
     return both if len(both) == 1 else ""
 
 
-def _turn(direction: Sequence[float], matrix: Any) -> int:
+def _turn_of(direction: Sequence[float], matrix: Any) -> int:
     x = direction[0] * matrix.a + direction[1] * matrix.c
     y = direction[0] * matrix.b + direction[1] * matrix.d
     if abs(y) <= abs(x):
@@ -374,23 +362,8 @@ def _turn(direction: Sequence[float], matrix: Any) -> int:
     return 90 if y < 0 else 270
 
 
-def _parted(start: float, end: float, size: float, edges: Sequence[float]) -> bool:
-    """Whether what ends at ``end`` and what begins at ``start`` are two runs; at an edge of columns they soon are."""
-    if start - end > NARROW_EMS * size and any(abs(start - edge) < SAME_PLACE for edge in edges):
-        return True
-    return start - end > GAP_EMS * size
-
-
-def shown_box(box: Sequence[float], matrix: Any) -> Frame:
-    """``box`` on the page as displayed; plain arithmetic, since a page has thousands of characters."""
+def display_frame(box: Sequence[float], matrix: Any) -> Frame:
+    """``box`` on the page as displayed; plain arithmetic, because a page has thousands of characters."""
     ax, ay = box[0] * matrix.a + box[1] * matrix.c + matrix.e, box[0] * matrix.b + box[1] * matrix.d + matrix.f
     bx, by = box[2] * matrix.a + box[3] * matrix.c + matrix.e, box[2] * matrix.b + box[3] * matrix.d + matrix.f
     return min(ax, bx), min(ay, by), max(ax, bx), max(ay, by)
-
-
-def _family(font: str) -> str:
-    return re.split(r"[-,]", font.partition("+")[2] or font)[0].removesuffix("MT").removesuffix("PS")
-
-
-def _bold(span: dict[str, Any]) -> bool:
-    return bool(span["flags"] & KIND_FLAGS["bold"]) or bool(span.get("char_flags", 0) & SYNTHETIC_BOLD)

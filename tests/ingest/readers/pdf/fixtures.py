@@ -31,6 +31,12 @@ def save(document: Any, path: Path, **options: Any) -> Path:
     return path
 
 
+def new_page(width: float = 500, height: float = 400) -> tuple[Any, Any]:
+    """A new document and its first page."""
+    document = pymupdf.open()
+    return document, document.new_page(width=width, height=height)
+
+
 def lines(page: Any, x: float, y: float, texts: Sequence[str], size: float = 10, font: str = "helv") -> float:
     """Print ``texts`` one below the other; return the next baseline."""
     for text in texts:
@@ -105,8 +111,7 @@ def ruled(
 
 def journal_table(path: Path) -> Path:
     """A table with three level rules and no upright ones, as journals print them."""
-    document = pymupdf.open()
-    page = document.new_page(width=500, height=400)
+    document, page = new_page()
     for height in (60, 80, 146):
         page.draw_line((50, height), (450, height))
     rows = {
@@ -135,8 +140,7 @@ def with_furniture(path: Path, pages: int = 4) -> Path:
 
 def chinese(path: Path) -> Path:
     """A Chinese page: heading, two lines of one paragraph, and a ruled table."""
-    document = pymupdf.open()
-    page = document.new_page(width=500, height=400)
+    document, page = new_page()
     page.insert_text((50, 50), "一、食养原则", fontsize=16, fontname="china-s")
     page.insert_text((74, 90), CHINESE[0], fontsize=12, fontname="china-s")
     page.insert_text((50, 110), CHINESE[1], fontsize=12, fontname="china-s")
@@ -153,8 +157,7 @@ def chinese(path: Path) -> Path:
 
 def rotated(path: Path, rotation: int) -> Path:
     """A page that is shown turned by ``rotation``, its text upright as shown."""
-    document = pymupdf.open()
-    page = document.new_page(width=500, height=400)
+    document, page = new_page()
     page.set_rotation(rotation)
     for number, text in enumerate(LEFT):
         point = pymupdf.Point(60, 80 + 13 * number) * page.derotation_matrix
@@ -164,8 +167,7 @@ def rotated(path: Path, rotation: int) -> Path:
 
 def sideways(path: Path) -> Path:
     """An upright page whose text runs upwards, as landscape tables on portrait pages do."""
-    document = pymupdf.open()
-    page = document.new_page(width=400, height=500)
+    document, page = new_page(width=400, height=500)
     for number, text in enumerate(LEFT):
         page.insert_text((80 + 13 * number, 450), text, fontsize=10, rotate=90)
     return save(document, path)
@@ -186,8 +188,7 @@ def scan(path: Path, text_pages: int = 0, scanned: int = 2) -> Path:
 
 def hidden(path: Path) -> Path:
     """Black text, white text on a dark box, and white text on white paper."""
-    document = pymupdf.open()
-    page = document.new_page(width=500, height=400)
+    document, page = new_page()
     lines(page, 50, 60, LEFT)
     page.draw_rect((50, 130, 400, 160), fill=(0, 0, 0.5))
     page.insert_text((60, 150), "Key recommendations for everyone", fontsize=12, color=(1, 1, 1))
@@ -197,8 +198,7 @@ def hidden(path: Path) -> Path:
 
 def odd_characters(path: Path) -> Path:
     """Chinese written with radicals from the compatibility block, which no search finds."""
-    document = pymupdf.open()
-    page = document.new_page(width=500, height=400)
+    document, page = new_page()
     page.insert_text((50, 60), "⾼⾎压病⼈的⻝物", fontsize=12, fontname="china-s")
     page.insert_text((50, 90), "Take 10", fontsize=12)
     page.insert_text((50 + pymupdf.get_text_length("Take 10", fontsize=12), 85), "6", fontsize=7)

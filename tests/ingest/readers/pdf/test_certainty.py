@@ -1,4 +1,4 @@
-"""Tables that were not read with certainty are told, whole ones are not; tables without borders are seen by a model."""
+"""Uncertain tables are marked, certain ones are not; a model finds tables without borders."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from localmed.ingest.parsed import FieldMapping, SourceRecord
 from localmed.ingest.readers.pdf import grid, reader
 from localmed.ingest.readers.pdf.grid import find_ruled
 from localmed.ingest.readers.pdf.layout import Placed
-from localmed.ingest.readers.pdf.scan import with_tables
+from localmed.ingest.readers.pdf.scan import place_in_tables
 from localmed.ingest.readers.pdf.text import Piece
 from tests.ingest.readers.pdf import fixtures
 
@@ -93,8 +93,7 @@ def test_a_torn_table_is_told_and_its_rows_and_passages_are_not_certain(
 
 
 def test_a_word_that_runs_over_a_border_is_no_two_cells(tmp_path: Path) -> None:
-    document = pymupdf.open()
-    page = document.new_page(width=560, height=500)
+    document, page = fixtures.new_page(width=560, height=500)
     for number in range(4):
         page.draw_line((50, 60 + 20 * number), (480, 60 + 20 * number))
     for edge in (50, 70, 330, 480):
@@ -120,7 +119,7 @@ def test_what_goes_on_from_a_table_that_is_torn_or_has_other_columns_is_not_cert
 
 
 def test_white_behind_a_table_is_no_border_of_it(tmp_path: Path) -> None:
-    """It ends within the first row."""
+    """The white ends within the first row."""
     rows = [HEAD, ("co-trimoxazole\nby mouth", "500 mg", "every\n8 hours"), *WHOLE]
     plain, behind = read(drawn(tmp_path / "a.pdf", rows)), read(drawn(tmp_path / "b.pdf", rows, paper=91))
     assert len(texts(plain)) == 4
@@ -128,8 +127,7 @@ def test_white_behind_a_table_is_no_border_of_it(tmp_path: Path) -> None:
 
 
 def test_a_row_is_not_cut_where_its_lines_go_on(tmp_path: Path) -> None:
-    document = pymupdf.open()
-    page = document.new_page(width=560, height=300)
+    document, page = fixtures.new_page(width=560, height=300)
     for height in (60, 90, 160, 230):
         page.draw_line((50, height), (480, height))
     for edge in EDGES:
@@ -152,9 +150,8 @@ def test_a_long_row_over_the_whole_width_ends_the_section_before(tmp_path: Path)
 
 
 def test_a_list_in_columns_whose_lines_do_not_meet_is_told(tmp_path: Path) -> None:
-    """No borders, labels centred beside two lines each: read line by line, amounts stand beside other people."""
-    document = pymupdf.open()
-    page = document.new_page(width=560, height=400)
+    """No borders, labels centred beside two lines each: read line by line, amounts would be beside other labels."""
+    document, page = fixtures.new_page(width=560, height=400)
     fixtures.lines(
         page, 50, 60, ["Doses are for people with normal renal function, and are looked at again each year."]
     )
@@ -199,7 +196,7 @@ def sheet(document: Any, shaded: bool = False) -> Any:
 
 @pytest.mark.parametrize("shaded", [False, True])
 def test_a_table_without_borders_and_bold_headers(tmp_path: Path, shaded: bool) -> None:
-    """The model that sees it leaves the search for drawn borders as it is."""
+    """The model does not change the search for drawn borders."""
     document = pymupdf.open()
     first = find_ruled(sheet(document, shaded))
     document.save(tmp_path / "table.pdf")
@@ -216,7 +213,7 @@ def test_a_table_without_rules_on_a_page_read_by_ocr() -> None:
         for number, row in enumerate(ROWS)
         for x, text in zip(PLACES, row, strict=False)
     ]
-    placed, (seen,), _ = with_tables(pieces, (), 595, 500)
+    placed, (seen,), _ = place_in_tables(pieces, (), 595, 500)
     assert (seen.height, seen.width) == (len(ROWS), 4)
     assert [piece.cell for piece in placed] == list(seen.cells)
 

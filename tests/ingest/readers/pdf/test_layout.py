@@ -1,4 +1,4 @@
-"""What print does to a text, undone: broken words, mixed faces, rules over columns, footnotes, tables in two parts."""
+"""Text as it was before print: broken words, mixed faces, rules over columns, footnotes, tables in two parts."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pytest
 from localmed.domain import Box
 from localmed.ingest import line_ends
 from localmed.ingest.chunking import text_of
-from localmed.ingest.readers.pdf.grid import Grid, as_tables
+from localmed.ingest.readers.pdf.grid import Grid, keep_tables
 from localmed.ingest.readers.pdf.paragraphs import paragraphs
-from localmed.ingest.readers.pdf.tables import Carry, lost_cells, lost_notes, table_blocks
-from localmed.ingest.readers.pdf.text import Cell, Piece, set_together
+from localmed.ingest.readers.pdf.tables import Carry, count_lost_cells, make_notes, table_blocks
+from localmed.ingest.readers.pdf.text import Cell, Piece, join_row
 from tests.ingest.readers.pdf import fixtures as make
 from tests.ingest.readers.pdf.test_reader import read_one
 from tests.words import said, words
@@ -45,8 +45,7 @@ def test_a_hyphen_stays_where_the_document_writes_the_word_with_it(tmp_path: Pat
 
 
 def test_a_row_that_begins_small_and_bold_goes_on_in_the_next(tmp_path: Path) -> None:
-    document = pymupdf.open()
-    page = document.new_page(width=300, height=400)
+    document, page = make.new_page(width=300, height=400)
     make.lines(page, 40, 60, ["The ward is open to visitors on every day of", "the week, and closed at night."])
     page.insert_text((40, 86), "FURTHER INFORMATION CONTACT:", fontsize=7, fontname="hebo")
     after = 44 + pymupdf.get_text_length("FURTHER INFORMATION CONTACT:", fontname="hebo", fontsize=7)
@@ -60,8 +59,7 @@ def test_a_row_that_begins_small_and_bold_goes_on_in_the_next(tmp_path: Path) ->
 
 @pytest.mark.slow
 def test_a_rule_over_all_columns_ends_what_stands_above_it(tmp_path: Path) -> None:
-    document = pymupdf.open()
-    page = document.new_page(width=600, height=400)
+    document, page = make.new_page(width=600, height=400)
     page.insert_text((50, 50), "Ward rules", fontsize=20)
     make.lines(page, 310, 48, ["Hospital bulletin", "Volume 7, number 3"])
     page.draw_line((50, 80), (550, 80))
@@ -94,8 +92,7 @@ def test_a_footnote_goes_on_at_the_foot_of_the_next_column(tmp_path: Path) -> No
 
 
 def test_accents_printed_over_letters_become_part_of_them(tmp_path: Path) -> None:
-    document = pymupdf.open()
-    page = document.new_page(width=400, height=300)
+    document, page = make.new_page(width=400, height=300)
     width = pymupdf.get_text_length("M", fontsize=12)
     page.insert_text((50, 60), "M", fontsize=12)
     page.insert_text((50 + width, 60), "e", fontsize=12)
@@ -144,8 +141,7 @@ def test_a_new_header_over_an_empty_column_is_not_lost(tmp_path: Path) -> None:
 
 
 def test_a_header_over_nothing_but_sections_is_not_lost(tmp_path: Path) -> None:
-    document = pymupdf.open()
-    page = document.new_page(width=500, height=400)
+    document, page = make.new_page()
     for y, row in (
         (60, ("Checked", "Answer", "Areas for improvement")),
         (100, ("gloves", "yes", "")),
@@ -161,24 +157,6 @@ def test_a_header_over_nothing_but_sections_is_not_lost(tmp_path: Path) -> None:
     assert not any("table cell" in note for note in words(read_one(path).notes))
 
 
-def test_a_table_without_rules_under_a_bold_header(tmp_path: Path) -> None:
-    document = pymupdf.open()
-    page = document.new_page(width=500, height=400)
-    rows = [
-        ("apixaban", "5 mg", "every 12 hours"),
-        ("warfarin", "3 mg", "every 24 hours"),
-        ("aspirin", "75 mg", "daily"),
-    ]
-    for number, row in enumerate([("Medicine", "Dose", "Interval"), *rows]):
-        for x, text in zip(make.EDGES, row, strict=False):
-            page.insert_text((x, 60 + 14 * number), text, fontsize=10, fontname="helv" if number else "hebo")
-    make.lines(page, 50, 150, ["Doses are for adults with normal renal function, and are", "halved in all others."])
-    assert texts(make.save(document, tmp_path / "bare.pdf")) == [
-        *(f"Medicine: {name}; Dose: {dose}; Interval: {often}" for name, dose, often in rows),
-        "Doses are for adults with normal renal function, and are halved in all others.",
-    ]
-
-
 def test_headings_side_by_side_over_columns_of_prose_are_no_table(tmp_path: Path) -> None:
     runs: list[make.Run] = []
     for x, word in ((50, "First"), (335, "Second"), (620, "Third")):
@@ -188,8 +166,7 @@ def test_headings_side_by_side_over_columns_of_prose_are_no_table(tmp_path: Path
 
 
 def test_items_of_a_chinese_cell_stay_apart_and_broken_ones_do_not(tmp_path: Path) -> None:
-    document = pymupdf.open()
-    page = document.new_page(width=500, height=400)
+    document, page = make.new_page()
     edges, levels = (50, 150, 320), (60, 90, 150)
     for level in levels:
         page.draw_line((edges[0], level), (edges[-1], level))
@@ -207,7 +184,7 @@ def test_items_of_a_chinese_cell_stay_apart_and_broken_ones_do_not(tmp_path: Pat
 def test_a_row_stands_where_its_pieces_are_shown() -> None:
     first = Piece(50, 10, 90, 20, "Give", box=Box(3, 10, 50, 20, 90), ocr=0.9, size=10)
     second = Piece(100, 12, 140, 21, "aspirin", box=Box(3, 12, 100, 21, 140), ocr=0.8, size=10)
-    row = set_together([first, second, Piece(145, 12, 160, 21, "now", size=10)])
+    row = join_row([first, second, Piece(145, 12, 160, 21, "now", size=10)])
     assert (row.text, row.frame) == ("Give aspirin now", (50, 10, 160, 21))
     assert (row.box, row.ocr) == (Box(3, 10, 50, 21, 140), round((4 * 0.9 + 7 * 0.8) / 11, 3))
 
@@ -223,10 +200,10 @@ def in_cells(*texts: str) -> list[Piece]:
 def test_what_no_row_shows_is_counted_by_cells() -> None:
     pieces = in_cells("Drug", "Dose", "aspirin", "75 mg", "75 mg")
     row = [replace(pieces[2], text="Drug: aspirin;"), replace(pieces[3], text="Dose: 75 mg")]
-    assert lost_cells(pieces[:4], [row], ()) == 0
-    assert lost_cells(pieces, [row], ()) == 1  # the same words at another place do not stand for it
-    assert lost_cells(pieces[:4], [], ("Drug", "Dose")) == 2
-    assert lost_cells(pieces[2:3], [[replace(pieces[2], y0=-1e12, y1=1e12)]], ()) == 0
+    assert count_lost_cells(pieces[:4], [row], ()) == 0
+    assert count_lost_cells(pieces, [row], ()) == 1  # the same words at another place do not stand for it
+    assert count_lost_cells(pieces[:4], [], ("Drug", "Dose")) == 2
+    assert count_lost_cells(pieces[2:3], [[replace(pieces[2], y0=-1e12, y1=1e12)]], ()) == 0
 
 
 @pytest.mark.parametrize(
@@ -237,7 +214,7 @@ def test_what_no_row_shows_is_counted_by_cells() -> None:
 def test_what_reads_as_a_table(filled: tuple[str, ...], table: bool) -> None:
     grid = Grid(50, 50, 250, 90, (50, 150, 250), 2, tuple(CELLS[:4]))
     pieces = [piece for piece in in_cells(*filled) if piece.text]
-    assert as_tables([grid], lambda _: pieces) == ([grid] if table else [], pieces)
+    assert keep_tables([grid], lambda _: pieces) == ([grid] if table else [], pieces)
 
 
 def test_a_cell_that_came_into_no_row_is_told() -> None:
@@ -246,12 +223,11 @@ def test_a_cell_that_came_into_no_row_is_told() -> None:
         carry = Carry()
         table_blocks(Grid(50, 50, 250, 90, (50, 150, 250), height, tuple(CELLS[:4])), pieces, 7, True, carry)
         assert carry.lost == lost
-    assert words(list(lost_notes(Carry(lost={7: 2})))) == [said("pdf.cells_lost", page=7, count=2)]
+    assert words(list(make_notes(Carry(lost={7: 2})))) == [said("pdf.cells_lost", page=7, count=2)]
 
 
 def test_two_tables_of_one_page_have_cells_of_their_own(tmp_path: Path) -> None:
-    document = pymupdf.open()
-    page = document.new_page(width=500, height=400)
+    document, page = make.new_page()
     make.ruled(page, 40, [("Medicine", "Dose", "Interval"), ("aspirin", "75 mg", "once a day")])
     make.ruled(page, 160, [("Food", "Salt", "Portions"), ("bread", "1 g", "as often as wanted")])
     record = read_one(make.save(document, tmp_path / "two.pdf"))
@@ -263,7 +239,7 @@ def test_two_tables_of_one_page_have_cells_of_their_own(tmp_path: Path) -> None:
 
 
 def test_a_face_that_is_drawn_in_many_fonts_breaks_no_sentence() -> None:
-    """A browser prints Chinese as Type 3 fonts without a name, another one for each few hundred characters."""
+    """A browser prints Chinese in unnamed Type 3 fonts, one for each few hundred characters."""
 
     def row(text: str, y: float, width: float, font: int) -> Piece:
         return Piece(50.0, y, 50.0 + width, y + 9, text, f"Type3 ({font} 0 R)", size=9.0)
@@ -278,8 +254,7 @@ def test_a_face_that_is_drawn_in_many_fonts_breaks_no_sentence() -> None:
 
 
 def test_a_raised_figure_is_read_where_room_was_left_for_it(tmp_path: Path) -> None:
-    document = pymupdf.open()
-    page = document.new_page()
+    document, page = make.new_page()
     before, after = "a filtration rate above 30 mL/min/1.73 m", ", the starting dose is 5 mg once a day"
     end = 50 + pymupdf.get_text_length(before, fontsize=12)
     page.insert_text((50, 100), before, fontsize=12)

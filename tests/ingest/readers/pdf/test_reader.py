@@ -16,7 +16,7 @@ from localmed.domain.errors import InputError, LimitExceeded
 from localmed.ingest.parsed import FieldMapping, SourceRecord
 from localmed.ingest.readers.pdf.page import GARBLED, NO_TEXT, TOO_LITTLE, is_garbled, why_ocr
 from localmed.ingest.readers.pdf.reader import read
-from localmed.ingest.readers.pdf.text import cleaned
+from localmed.ingest.readers.pdf.text import clean_text
 from tests.ingest.readers.pdf import fixtures as make
 from tests.words import phrase, words
 
@@ -28,7 +28,7 @@ def read_one(path: Path, bounds: ReadBounds | None = None) -> SourceRecord:
 
 
 def texts(record: SourceRecord, kind: str = "") -> list[str]:
-    """The blocks' texts under the rule that chunking joins lines by."""
+    """The blocks' texts, their lines joined by blanks."""
     return [" ".join(line.text for line in block.lines) for block in record.blocks if not kind or block.kind == kind]
 
 
@@ -91,29 +91,8 @@ def test_rows_carry_their_headers_also_on_the_next_page(tmp_path: Path) -> None:
     assert [line.box.page for row in rows[3:5] for line in row.lines[:1] if line.box] == [1, 2]
 
 
-@pytest.mark.slow
-def test_journal_tables_without_upright_rules(tmp_path: Path) -> None:
-    record = read_one(make.journal_table(tmp_path / "journal.pdf"))
-    assert texts(record) == [
-        "Drug: Apixaban; Events (%): 12 (1.4); Placebo (%): 19 (2.2)",
-        "Drug: Warfarin; Events (%): 31 (3.6); Placebo (%): 19 (2.2)",
-        "Drug: Rivaroxaban; Events (%): 14 (1.6); Placebo (%): 19 (2.2)",
-    ]
-    assert record.notes == ()
-
-
-def test_a_frame_around_text_is_not_a_table(tmp_path: Path) -> None:
-    document = pymupdf.open()
-    page = document.new_page(width=500, height=400)
-    page.draw_rect((40, 40, 300, 120))
-    page.draw_rect((43, 43, 297, 117))
-    make.lines(page, 50, 60, make.LEFT)
-    assert texts(read_one(make.save(document, tmp_path / "frame.pdf"))) == [" ".join(make.LEFT)]
-
-
 def test_merged_cells_are_repeated_and_full_width_rows_are_sections(tmp_path: Path) -> None:
-    document = pymupdf.open()
-    page = document.new_page(width=500, height=400)
+    document, page = make.new_page()
     for x0, y0, x1, y1, text in (
         (50, 50, 150, 70, "Drug"), (150, 50, 250, 70, "Age"), (250, 50, 350, 70, "Dose"),
         (50, 70, 350, 90, "Oral"),
@@ -137,7 +116,7 @@ def test_what_recurs_is_left_out_and_headings_that_only_look_alike_stay(tmp_path
 
 
 def _sheets(path: Path, tops: Sequence[str], size: float, font: str = "hebo") -> SourceRecord:
-    """One page for each of ``tops``, which stands at its top; the text below is set in 11 points."""
+    """One page for each of ``tops`` at its top; the text below is set in 11 points."""
     document = pymupdf.open()
     for number, top in enumerate(tops):
         page = document.new_page(width=500, height=700)
@@ -237,8 +216,7 @@ def test_what_is_printed_twice_is_read_once(tmp_path: Path, right: float, down: 
 
 
 def test_a_table_that_lies_on_its_side_below_upright_text_is_read_as_a_table(tmp_path: Path) -> None:
-    document = pymupdf.open()
-    page = document.new_page(width=500, height=900)
+    document, page = make.new_page(width=500, height=900)
     make.lines(page, 50, 60, [*make.LEFT, *make.RIGHT, *make.LEFT, *make.RIGHT])
     page.show_pdf_page(pymupdf.Rect(50, 350, 450, 850), pymupdf.open(make.table(tmp_path / "table.pdf")), 0, rotate=90)
     record = read_one(make.save(document, tmp_path / "lying.pdf"))
@@ -266,8 +244,7 @@ def test_white_text_on_white_is_left_out_and_noted(tmp_path: Path) -> None:
 
 
 def test_text_outside_the_page_is_not_read(tmp_path: Path) -> None:
-    document = pymupdf.open()
-    page = document.new_page(width=500, height=400)
+    document, page = make.new_page()
     make.lines(page, 50, 60, make.LEFT)
     make.lines(page, 50, 300, ["This was cropped away."])
     page.set_cropbox(pymupdf.Rect(0, 0, 500, 200))
@@ -305,7 +282,7 @@ def test_radicals_and_raised_figures_are_repaired(tmp_path: Path) -> None:
     ],
 )
 def test_cleaned(raw: str, clean: str) -> None:
-    assert cleaned(raw) == clean
+    assert clean_text(raw) == clean
 
 
 def test_owner_only_encryption_is_read(tmp_path: Path) -> None:
