@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from localmed.answering import guidance
 from localmed.domain import Statement
 from localmed.library.lexical import LexicalIndex
-from localmed.retrieval.guide import is_emergency
+from localmed.retrieval.guide import is_emergency, is_maternity
 from localmed.retrieval.weights import Question, searched_text, weigh
 from localmed.text import language
 from localmed.text.lay_words import added, characters, silent
@@ -33,57 +32,45 @@ EMERGENCY = 0.3  # taken off the Emergency Department, which red flags name: its
 SHORTEST = 8  # characters of a sentence that can be a reason; shorter ones are floors
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """People who have departments of their own: how a complaint tells of them, and what such departments are called."""
+# Words that tell of a pregnancy now. A pregnancy that is over, wished for, prevented or tested for is passed over;
+# anybody else's counts: naming Maternity besides does no harm, missing somebody pregnant might.
+_PREGNANT = re.compile(
+    r"\b(?:pregnan(?:t|cy)|trimester|expecting (?:\w+ ){0,2}(?:baby|child|twins)|due date|antenatal|my waters\b"
+    r"|(?:weeks?|wks?|months?) (?:gone|along)|test (?:was |is |came back )?positive|positive (?:pregnancy )?test)"
+    r"|怀孕|怀着|怀上|孕|胎动|产检|预产期|肚子里的?(?:宝宝|孩子)|(?:宝宝|孩子)在肚子里",
+    re.IGNORECASE,
+)
+_NOT_NOW = re.compile(
+    r"\b(?:not|get|getting|become|becoming|fall|was|last|past|previous|lost (?:the|my)|prevents?|impossible) pregnan\w+"
+    r"|(?<!positive )\bpregnancy (?:tests?(?! (?:was |is |came back )?positive)|leave)"
+    r"|[备避免不防想怕像]怀?孕|[次时前]怀孕|怀不上孕?|怀孕(?:时|前|测试)|孕酮",
+    re.IGNORECASE,
+)
+_CHILD = re.compile(
+    r"\b(my|our|the) (\d{1,2}[- ]?(year|month|week|day)[- ]old|baby|toddler|child|kid|little (one|boy"
+    r"|girl)|newborn|infant)"
+    r"|\b([1-9]|1[0-5])[- ]?(years?|yrs?|months?|weeks?)[- ]old\b"
+    r"|\b(son|daughter|grandson|granddaughter|boy|girl)\b.{0,20}\b([1-9]|1[0-5])\b"
+    r"|\b(toddler|baby|newborn|infant|child|kid)s?\b"
+    r"|宝宝|婴儿|小孩|孩子|娃|小朋友|幼儿|新生儿|(女儿|儿子|孙子|孙女"
+    r"|外孙).{0,6}([1-9一二两三四五六七八九]|1[0-5]|十[一二三四五]?)岁"
+    r"|([1-9一二两三四五六七八九]|1[0-5]|十[一二三四五]?)(岁|个月大?)的?(女儿|儿子|男孩|女孩|孙)",
+    re.IGNORECASE,
+)
+_AFTER_BIRTH = re.compile(
+    r"\b(breast-?feed\w*|gave birth|contractions|nursing|in my belly)\b|宫缩|破水|喂奶|哺乳|坐月子|产后", re.IGNORECASE
+)
+_CHILDREN = re.compile(r"\b(p(a?e)diatric\w*|child\w*|neonat\w*)\b|儿科|小儿|儿童|新生儿", re.IGNORECASE)
 
-    people: re.Pattern[str]
-    departments: re.Pattern[str]
 
-    def is_in(self, complaint: str) -> bool:
-        """Whether ``complaint`` tells of such people."""
-        return bool(_told(self.people, complaint))
+def pregnancy(complaint: str) -> str:
+    """The words of ``complaint`` that tell of a pregnancy, "" where none do."""
+    return _first_affirmed(_PREGNANT, _NOT_NOW.sub(lambda match: "_" * len(match[0]), complaint))
 
 
-def _told(people: re.Pattern[str], complaint: str) -> str:
+def _first_affirmed(pattern: re.Pattern[str], complaint: str) -> str:
     lowered = complaint.lower()
-    return next((one[0] for one in people.finditer(complaint) if not denied(lowered, one.start())), "")
-
-
-_PREGNANT = (  # not what is wished for, prevented, over, or only looks so
-    r"(?<!get )(?<!getting )(?<!fall )(?<!become )(?<!becoming )(?<!to be )(?<!was )(?<!look )(?<!like )(?<!like a )"
-    r"(?<!for )(?<!lost the )(?<!lost my )(?<!last )(?<!a )\bpregnan(?:t|cy)\b(?! leave|,? impossible"
-    r"| test(?! (?:is|was|came back)? ?positive))|\bexpecting (?:a baby|twins)\b"
-    r"|(?:\bi'?m|\bi am|^|,) ?(?:\d\d?|four|five|six|seven|eight|nine) ?(?:weeks?|wks?|months?) (?:gone|along)\b"
-    r"(?! since)"
-    r"|(?<![想备算法以像前次怕])怀孕(?!前)|怀上(?!不)|(?<![避不备怀验])孕(?!酮|前|不|妇装)|肚子里的(?:宝宝|孩子)|胎动"
-    r"|产检(?!报告|单)|(?<!抗原)两条杠"
-)
-PREGNANT = re.compile(_PREGNANT, re.IGNORECASE)
-GROUPS = (
-    Group(
-        re.compile(
-            r"\b(my|our|the) (\d{1,2}[- ]?(year|month|week|day)[- ]old|baby|toddler|child|kid|little (one|boy"
-            r"|girl)|newborn|infant)"
-            r"|\b([1-9]|1[0-5])[- ]?(years?|yrs?|months?|weeks?)[- ]old\b"
-            r"|\b(son|daughter|grandson|granddaughter|boy|girl)\b.{0,20}\b([1-9]|1[0-5])\b"
-            r"|\b(toddler|baby|newborn|infant|child|kid)s?\b"
-            r"|宝宝|婴儿|小孩|孩子|娃|小朋友|幼儿|新生儿|(女儿|儿子|孙子|孙女"
-            r"|外孙).{0,6}([1-9一二两三四五六七八九]|1[0-5]|十[一二三四五]?)岁"
-            r"|([1-9一二两三四五六七八九]|1[0-5]|十[一二三四五]?)(岁|个月大?)的?(女儿|儿子|男孩|女孩|孙)",
-            re.IGNORECASE,
-        ),
-        re.compile(r"\b(p(a?e)diatric\w*|child\w*|neonat\w*)\b|儿科|小儿|儿童|新生儿", re.IGNORECASE),
-    ),
-    Group(
-        re.compile(
-            rf"{_PREGNANT}|\b(positive (pregnancy )?test|test was positive|breast-?feed\w*|gave birth"
-            r"|contractions|waters broke|nursing|in my belly)\b|宫缩|破水|喂奶|哺乳|坐月子|产后",
-            re.IGNORECASE,
-        ),
-        re.compile(r"\b(maternity|obstetric\w*|midwi\w+|antenatal)\b|产科|妇产|助产", re.IGNORECASE),
-    ),
-)
+    return next((one[0] for one in pattern.finditer(complaint) if not denied(lowered, one.start())), "")
 
 
 def advise(index: LexicalIndex, task: guidance.GuidanceInput) -> tuple[guidance.Advised, ...]:
@@ -110,11 +97,6 @@ def advise(index: LexicalIndex, task: guidance.GuidanceInput) -> tuple[guidance.
     return tuple(guidance.Advised(department.name, (_best(department, held),)) for department in close)
 
 
-def pregnancy(complaint: str) -> str:
-    """The words of ``complaint`` that tell of a pregnancy, "" where none do."""
-    return _told(PREGNANT, complaint)
-
-
 def _held(index: LexicalIndex, department: guidance.Department) -> set[str]:
     return {term for hit in department.hits for term in index.analyse(searched_text(hit.passage))}
 
@@ -130,9 +112,11 @@ def score(
     if task.dense:
         total += SIMILARITY * max(hit.similarity or 0.0 for hit in department.hits)
         total += NEAREST * max(hit.nearest or 0.0 for hit in department.hits)
-    for group in GROUPS:
-        if group.departments.search(department.name):
-            total += RIGHT_PERSON if group.is_in(task.question) else -WRONG_PERSON
+    if _CHILDREN.search(department.name):
+        total += RIGHT_PERSON if _first_affirmed(_CHILD, task.question) else -WRONG_PERSON
+    if is_maternity(department.name):
+        has_words = pregnancy(task.question) or _first_affirmed(_AFTER_BIRTH, task.question)
+        total += RIGHT_PERSON if has_words else -WRONG_PERSON
     return total - (EMERGENCY if is_emergency(department.name) else 0.0)
 
 
