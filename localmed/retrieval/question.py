@@ -126,8 +126,7 @@ def _spelling(typed: str, spoken: str, near: Callable[[str], str]) -> Iterator[R
     ended = medicines.words(typed) - known  # by its ending a medicine, or one that is spelt wrongly (gentamycin)
     for match in _WORD.finditer(typed):
         word = match[0].lower()
-        short = len(word) < LEAST  # "ENT" is no misspelt "gent"
-        if short or not word.isalpha() or word in known or (word not in ended and synonyms.named(word)):
+        if len(word) < LEAST or not word.isalpha() or word in known or (word not in ended and synonyms.named(word)):
             continue
         shaped = sorted({name for shape in shapes(word) for name in _listed().get(shape, ())})
         alike = [name for name in shaped if errors(word, name) == 1 and (is_near(word, name) or word == name[1:])]
