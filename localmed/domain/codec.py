@@ -24,6 +24,7 @@ from localmed.messages import as_json, from_json
 TYPE = "type"  # names the class of an object where the field's type does not
 _PLAIN = (str, int, float, bool)
 GONE = {"Conflict": {"amounts", "caution"}, "TermPart": {"under"}}  # fields that 0.1.0 wrote
+OLDER = ("NearestPart", "EffectPart", "ApplicabilityPart")  # classes that 0.1.0 wrote, read as ``OlderPart``
 
 
 class Codec:
@@ -137,7 +138,7 @@ class Codec:
             return frozenset(self._tagged(item) for item in value["value"])
         if value[TYPE] == "mapping":
             return {self._tagged(name): self._tagged(item) for name, item in value["value"]}
-        kind = self._known.get(value[TYPE])
+        kind = self._known.get("OlderPart" if value[TYPE] in OLDER else value[TYPE])
         if kind is None:
             raise ValueError(f"no value is called {value[TYPE]!r}")
         return kind(value["value"]) if issubclass(kind, Enum) else self._object(value, kind)
