@@ -56,7 +56,7 @@ from localmed.retrieval import guide
 from localmed.safety.red_flags import fits, flagged, specialties
 from localmed.text.language import detect, sentences, words
 from localmed.text.lay_words import added, characters
-from localmed.workflows.ask import held
+from localmed.workflows.ask import check_statements
 from localmed.workflows.finding import Notes, Plan, minted, overdue, refused, screened
 from localmed.workflows.flow import Flow, Perform, Search, Shown, Step, attempt
 from localmed.workflows.receipts import NO_WORDS
@@ -278,7 +278,7 @@ def _checked(complaint: str, advised: tuple[Advised, ...], result: GuideResult, 
     Exceptions of a section are not added to its reasons: they name patients of other departments.
     """
     statements = tuple(one for advice in advised for one in advice.why)
-    judged, account = yield from held(complaint, statements, result.evidence, plan)
+    judged, account = yield from check_statements(complaint, statements, result.evidence, plan)
     waiting = iter(judged)
     kept = tuple(
         replace(advice, why=tuple(one for one in islice(waiting, len(advice.why)) if not one.withheld))

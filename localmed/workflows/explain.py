@@ -68,7 +68,7 @@ from localmed.text.abbreviations import abbreviations, explainable, unknown
 from localmed.text.language import detect
 from localmed.text.readability import reading_level
 from localmed.workflows import finding
-from localmed.workflows.ask import Draft, checked_drafts, drafted
+from localmed.workflows.ask import Draft, checked_drafts, write_draft
 from localmed.workflows.finding import Notes, Plan, overdue, refused, screened
 from localmed.workflows.flow import Flow, LookUp, Search, Step, asked, attempt
 from localmed.workflows.receipts import best_of, merged, own, receipts, renumbered
@@ -318,7 +318,7 @@ def _drafted_terms(
     hits = tuple({hit.passage.id: hit for one in waiting for hit in one.hits[:OF_TERM]}.values())
     cited.read = yield from finding.minted(hits, cited.evidence)
     question = " ".join(_question(one.term, one.names, language) for one in waiting)
-    return (yield from drafted(question, cited.read, plan, known))
+    return (yield from write_draft(question, cited.read, plan, known))
 
 
 def _explained(terms: Sequence[_LookedUp], written: Sequence[Statement], cited: _Cited) -> Iterator[TermPart]:
@@ -414,7 +414,7 @@ def _asked(
             cited.receipts.append(found.receipts)
         cited.evidence = (*cited.evidence, *found.evidence)
         pieces = best_of(found, own(found))
-        made.append((question, alone, (yield from drafted(alone, pieces, plan, task.known))))
+        made.append((question, alone, (yield from write_draft(alone, pieces, plan, task.known))))
     return made
 
 

@@ -22,7 +22,7 @@ from localmed.retrieval.studies import Study
 from localmed.text import quantities
 from localmed.text.publications import base
 from localmed.text.verbatim import find_verbatim
-from localmed.workflows.ask import judged as judged_pairs
+from localmed.workflows.ask import judge_pairs
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Compare, Step, Studies, asked
 
@@ -129,7 +129,7 @@ def _held(
     read = [tuple(Read.of(passage.text) for passage in one.study.passages) for one in weighed]
     rows = [(claim, [premise(passages, claim.text) for passages in read]) for claim in claims]
     pairs = tuple((one.text, claim.text) for claim, row in rows for one in row if one.text)
-    judgements, _ = yield from judged_pairs(SupportInput(question, pairs), plan)
+    judgements, _ = yield from judge_pairs(SupportInput(question, pairs), plan)
     stances = iter(one or NOT_JUDGED for one in judgements)
     return tuple(_outcome(claim, row, weighed, stances) for claim, row in rows)
 
