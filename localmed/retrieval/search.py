@@ -197,7 +197,7 @@ class Bridge:
 
 @lru_cache(maxsize=2)
 def _read_glossary(path: str, changed: int) -> tuple[Names, dict[str, tuple[str, ...]]]:
-    """The site's glossary by name; ``changed``, the file's time, is for the cache. Raise ``BadSettings`` if unreadable."""
+    """The site's glossary by name; ``changed`` keys the cache. Raise ``BadSettings`` if unreadable."""
     del changed
     rows: dict[str, tuple[str, ...]] = {}
     for pair in _pairs(path) if path else ():
