@@ -1,7 +1,7 @@
 """Compares quantities: whether a source has every number of a statement with its unit.
 
-Amounts are converted to one unit of their kind (``amounts``), times to hours or months: mcg, µg and 微克 are equal, 0.5 g
-is 500 mg, two weeks are 14 days. Numbers up to thirty may be words, English or Chinese.
+Amounts are converted to one unit of their kind (``amounts``), times to hours or months: mcg, µg and 微克 are equal,
+0.5 g is 500 mg, two weeks are 14 days. Numbers up to thirty may be words, English or Chinese.
 
 A number without a unit on one side (in a question, under a table's header) is compared as written. A bare "1" is often
 no number. Fractions in words are not read.
