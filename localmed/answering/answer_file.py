@@ -1,9 +1,8 @@
-"""An answer to be verified, as a file brings it: text or Markdown, JSON, or what ``localmed ask --json`` printed.
+"""Reads an answer to verify from a file: text, Markdown, JSON, or the output of ``localmed ask --json``.
 
-JSON is an object with ``answer`` (the text), and ``question`` and ``sources`` where they are known. A source is the
-text of a reference, or an object: ``marker`` (else its number in the list), ``title``, ``pmid``, ``doi``, ``id`` (a
-document's or passage's of this library). Whatever text a source brings along is not read: only what the library holds
-counts.
+JSON is an object with ``answer`` (the text) and optional ``question`` and ``sources``. A source is the text of a
+reference, or an object: ``marker`` (else its number in the list), ``title``, ``pmid``, ``doi``, ``id`` (of a document
+or passage of this library). A source's own text is ignored: only the library counts.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ TEXT_BYTES = 2 * 2**20  # of one file; the longest answers have some 20 KiB, and
 
 @dataclass(frozen=True, slots=True)
 class VerifyInput:
-    """An answer to ``question`` ("" if none is known), with the sources it names beside its own list of references."""
+    """An answer to ``question`` (may be ""), with sources named beside its list of references."""
 
     question: str = field(repr=False)
     text: str = field(repr=False)
@@ -44,9 +43,9 @@ class VerifyInput:
 
 
 def read(data: bytes, question: str = "") -> VerifyInput:
-    """The answer in ``data``; ``question`` stands before what the file says of it.
+    """The answer in ``data``; ``question`` takes precedence over the file's.
 
-    Raise ``InputError`` for what is no text or JSON of this form, ``LimitExceeded`` for too much of it.
+    Raise ``InputError`` for another format, ``LimitExceeded`` for too much text.
     """
     if len(data) > TEXT_BYTES:
         raise LimitExceeded("verify.too_big", most=TEXT_BYTES)
@@ -67,7 +66,7 @@ def _parsed(text: str) -> Any:
 
 
 def of_object(value: Any, question: str = "") -> VerifyInput:
-    """The answer of a JSON object; raise ``InputError`` where it has none."""
+    """The answer of a JSON object; raise ``InputError`` without one."""
     if isinstance(value, Mapping) and isinstance(value.get("statements"), list):
         return _own(value, question)
     answer = value.get("answer") if isinstance(value, Mapping) else None
@@ -93,7 +92,7 @@ def _reference(source: Any, place: int) -> Reference:
 
 
 def _own(value: Mapping[str, Any], question: str) -> VerifyInput:
-    """An answer as ``ask --json`` printed it: its sentences with their markers, its evidence by passage."""
+    """An answer of ``ask --json``: sentences with markers, evidence by passage."""
     try:
         statements = [statement for statement in value["statements"] if not statement.get("withheld")]
         marked = [
@@ -107,5 +106,5 @@ def _own(value: Mapping[str, Any], question: str) -> VerifyInput:
 
 
 def _text(value: Any) -> str:
-    """``value`` as text; numbers (a PMID) are taken as they are written, all else as nothing."""
+    """``value`` as text if it is a string or number (a PMID), else ""."""
     return str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else ""

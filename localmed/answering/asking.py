@@ -1,7 +1,7 @@
-"""The roles of a question that is looked into thoroughly (LINS, MAIRAG), their inputs and outputs; and Link-Eval's.
+"""The roles of a thorough answer (LINS, MAIRAG) and of Link-Eval, with inputs and outputs.
 
-Passages go to a model between marks, with the instruction that they are quoted material and give no orders. What comes
-back is held to it: a reply in another language, or of nothing, is rejected.
+Passages go to a model between marks, with the instruction that quoted material gives no orders. An empty reply or one
+in another language is rejected.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from localmed.text.language import detect
 
 @dataclass(frozen=True, slots=True)
 class QuestionInput:
-    """A question, as the input of a role that needs nothing else."""
+    """A question as a role's input."""
 
     question: str
 
     @property
     def language(self) -> str:
-        """The question's."""
+        """The question's language."""
         return detect(self.question)
 
 
 @dataclass(frozen=True, slots=True)
 class RelevanceInput(QuestionInput):
-    """Whether each of ``passages`` helps to answer; the result is a tuple of probabilities, in their order."""
+    """Passages to judge; the result is the probability for each that it helps to answer."""
 
     passages: tuple[Passage, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CoherenceInput(QuestionInput):
-    """Whether ``statements`` agree with the ``evidence`` they cite. The result is a ``Coherence``."""
+    """Statements and the evidence they cite; the result is a ``Coherence``."""
 
     statements: tuple[Statement, ...]
     evidence: tuple[Evidence, ...]
@@ -48,7 +48,7 @@ class CoherenceInput(QuestionInput):
 
 @dataclass(frozen=True, slots=True)
 class Coherence:
-    """Whether an answer agrees with its evidence; ``conflicting`` are the places of the statements that do not."""
+    """Whether an answer agrees with its evidence; ``conflicting``: places of statements that do not."""
 
     agrees: bool
     reason: Message | None = None
@@ -57,20 +57,20 @@ class Coherence:
 
 @dataclass(frozen=True, slots=True)
 class FollowUp(QuestionInput):
-    """A question after ``earlier`` ones, oldest first. The result is a question that stands alone."""
+    """A question after ``earlier`` ones, oldest first; the result is a self-contained question."""
 
     earlier: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class FluencyInput:
-    """Statements of an answer. The result is a tuple: how likely each reads well (0 to 1); empty: not measured."""
+    """Statements of an answer; the result is the probability for each that it reads well, empty if not measured."""
 
     statements: tuple[str, ...]
 
     @property
     def language(self) -> str:
-        """The statements'."""
+        """The statements' language."""
         return detect(" ".join(self.statements))
 
 
@@ -87,7 +87,7 @@ def _self_contained(task: FollowUp, value: Any) -> str:
 
 
 def a_question(text: str, known: str, language: str) -> str:
-    """A question that a model rewrote; raise ``Rejected`` where it names a medicine that is not ``known``."""
+    """A question that a model rewrote; raise ``Rejected`` if it names a medicine that ``known`` lacks."""
     question = shown.in_language(" ".join(text.split()), language)
     if medicines.names(question) - medicines.names(known):
         raise Rejected("agents.new_medicine")
@@ -120,11 +120,11 @@ def _sub_questions(task: QuestionInput, value: Any) -> tuple[str, ...]:
     return tuple(question for question in questions if question and question != task.question)[:SUB_QUESTIONS]
 
 
-SUB_QUESTIONS = 4  # of a question at most; each is searched once, so this bounds what a question costs
+SUB_QUESTIONS = 4  # each is searched once, so this bounds the cost of a question
 QUESTION_CHARACTERS = 300  # of a sub-question
-RELEVANT = 0.5  # of the label "relevant", from which a passage helps: more likely than not
+RELEVANT = 0.5  # least probability of "relevant": more likely than not
 
-# Whether a passage helps to answer the question (LINS, passage relevance agent (PRA)).
+# LINS, passage relevance agent (PRA).
 RELEVANCE = Role(
     "relevance",
     "3",
@@ -135,7 +135,7 @@ RELEVANCE = Role(
         _likely,
     ),
 )
-# Whether the answer agrees with its evidence (LINS, passage coherence agent (PCA)).
+# LINS, passage coherence agent (PCA).
 COHERENCE = Role(
     "coherence",
     "1",
@@ -146,7 +146,7 @@ COHERENCE = Role(
         _coherence,
     ),
 )
-# A follow-up question made to stand alone (LINS, question enhancement for follow-ups (QEA)).
+# LINS, question enhancement for follow-ups (QEA).
 SELF_CONTAINED = Role(
     "self_contained",
     "2",
@@ -157,7 +157,7 @@ SELF_CONTAINED = Role(
         max_tokens=200,
     ),
 )
-# Whether the model knows the answer by itself (LINS, self-knowledge agent (SKA)).
+# LINS, self-knowledge agent (SKA).
 SELF_KNOWLEDGE = Role(
     "self_knowledge",
     "1",
@@ -168,7 +168,7 @@ SELF_KNOWLEDGE = Role(
         lambda _, choices: choices[0].best == 0,
     ),
 )
-# An answer from the model's own knowledge, unverified (LINS, MAIRAG: internal knowledge).
+# LINS, MAIRAG: internal knowledge; unverified.
 OWN_ANSWER = Role(
     "own_answer",
     "2",
@@ -178,7 +178,7 @@ OWN_ANSWER = Role(
         lambda task, value: shown.unverified(value["sentences"], task.language),
     ),
 )
-# The sub-questions of a question that nothing found answers as a whole (LINS, question decomposition agent (QDA)).
+# LINS, question decomposition agent (QDA).
 DECOMPOSITION = Role(
     "decomposition",
     "2",
@@ -189,7 +189,7 @@ DECOMPOSITION = Role(
         max_tokens=400,
     ),
 )
-# Whether a statement reads well (LINS, Link-Eval: statement fluency, asked as a yes-or-no question as UniEval does).
+# LINS, Link-Eval: statement fluency, as a yes-or-no question like UniEval.
 FLUENCY = Role(
     "fluency",
     "1",

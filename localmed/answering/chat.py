@@ -1,9 +1,9 @@
-"""The roles on a chat model: the role's form is filled in, sent, and what comes back is read strictly.
+"""Performs roles on a chat model and reads its replies strictly.
 
-A reply that cannot be used is asked for once more, with another seed and our reason (never the reply) at the end of the
-conversation; then it is ``Rejected``. Evidence that does not fit the context is left out by whole passages, with a note
-in the prompt and in the answer; instructions never are. Several choices of a role are one request where the model is on
-a server. Nothing is kept between requests.
+An unusable reply is requested once more with another seed and the reason (never the reply) at the end of the
+conversation; then it is ``Rejected``. Whole passages that do not fit the context are left out, with a note in prompt
+and answer; instructions never are. On a server, several choices of a role are one request. Nothing is kept between
+requests.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from localmed.process import hooks
 from localmed.text.language import detect
 
 NOTE_TOKENS = 40  # the note in any tokenizer
-TURN_TOKENS = 16  # a message's markup and the joints between texts that were counted apart
-TEMPERATURE = 0.7  # of several samples of one reply (Omni-RAG, A.3, with nine of them)
-TRIES = 2  # a reply that cannot be used is asked for once more
+TURN_TOKENS = 16  # markup of a message and joints between separately counted texts
+TEMPERATURE = 0.7  # for several samples of one reply (Omni-RAG, A.3, with nine)
+TRIES = 2
 LABEL_TOKENS = 12  # of a label in quotes, in any tokenizer
 TOGETHER = {
     "en": "These are {count} cases; judge each by itself. In place of one word reply with one JSON object: "
@@ -57,7 +57,7 @@ class ChatRoles:
         self._model, self._watch = model, watch
 
     def perform(self, role: Role, task: Any) -> Any:
-        """See ``Performer.perform``. Raise ``ModelError`` where the model itself fails."""
+        """See ``Performer.perform``. Raise ``ModelError`` if the model fails."""
         if isinstance(role.form, Choosing):
             return self._choose(role, role.form, task)
         if isinstance(role.form, Writing):
@@ -69,14 +69,14 @@ class ChatRoles:
         prefix = (Message("system", role.instructions[task.language]), Message("user", form.prompt(task)))
         labels = form.labels[task.language]
         if self._model.identity.remote and len(branches) > 1:
-            return form.read(task, self._chosen_together(prefix, branches, labels, task.language))
+            return form.read(task, self._choose_together(prefix, branches, labels, task.language))
         choices = self._model.choose(prefix, branches, labels, self._watch) if branches else []
         return form.read(task, choices)
 
-    def _chosen_together(
+    def _choose_together(
         self, prefix: Sequence[Message], branches: Sequence[str], labels: Sequence[str], language: str
     ) -> list[Choice]:
-        """A label for each of ``branches`` from one reply, where each would cost a request: named, not measured."""
+        """A label for each of ``branches`` from one reply, without probabilities: saves a request for each."""
         cases = (f"({number}) {branch}" for number, branch in enumerate(branches, 1))
         ending = TOGETHER[language].format(count=len(branches), labels=" / ".join(labels))
         messages = (prefix[0], Message("user", "\n".join((prefix[-1].content, *cases, "", ending))))
@@ -105,7 +105,7 @@ class ChatRoles:
         raise AssertionError("unreachable")
 
     def _fitted(self, role: Role, form: Writing, task: Any) -> tuple[Any, tuple[Message, ...], Any]:
-        """The input with the passages that fit, the messages and the schema of them."""
+        """The input with the passages that fit, its messages and schema."""
         instructions, passages = role.instructions[task.language], list(form.passages(task))
         note: str = ""
         if passages:
@@ -120,10 +120,10 @@ class ChatRoles:
 
 
 def fit(instructions: Sequence[int], passages: Sequence[int], reply: int, context: int) -> Fitted:
-    """Which passages fit, the first ones being the most important; all numbers are tokens.
+    """Choose the passages that fit, most important first; all numbers are tokens.
 
-    ``instructions`` are the counts of everything that must stay. Passages are taken in order until one does not fit:
-    a later one that happens to be short does not overtake it. Raise ``ModelError`` where not even one fits.
+    ``instructions`` counts everything that must stay. Passages are taken in order until one does not fit. Raise
+    ``ModelError`` if not even one fits.
     """
     fixed = sum(instructions) + TURN_TOKENS * len(instructions) + reply
     needs = [count + TURN_TOKENS for count in passages]
@@ -176,17 +176,17 @@ class ChatEntailment:
 
 
 class YesNo:
-    """``Entailment`` on a language model that answers Yes or No: a registered GGUF of its own.
+    """``Entailment`` on a separate GGUF model that answers Yes or No.
 
-    It is asked as models that were trained to check facts are, and never says that something is contradicted.
+    The prompt is that of fact-checking models. It never reports a contradiction.
     """
 
     def __init__(self, model: ChatModel, languages: tuple[str, ...]) -> None:
-        """``languages`` are those that the model was shown to judge."""
+        """``languages``: those that the model was measured on."""
         self._model, self.languages, self.name = model, languages, f"{model.identity.name}, Yes or No"
 
     def judge(self, pairs: Pairs) -> list[Stance]:
-        """See ``Entailment``; a text with many statements is read once."""
+        """See ``Entailment``; a text shared by several statements is read once."""
         return _grouped(pairs, lambda pair: pair[0], self._stances)
 
     def _stances(self, pairs: Pairs, language: str, watch: Watch) -> Sequence[Stance]:
@@ -200,7 +200,7 @@ class YesNo:
         return [Stance(one.probabilities[0], one.probabilities[1], 0.0) for one in choices]  # not supported: not said
 
     def close(self) -> None:
-        """End the model's child: it is no other role's."""
+        """End the model's process, which serves no other role."""
         close = getattr(self._model, "close", None)
         if close:
             close()
@@ -209,7 +209,7 @@ class YesNo:
 def _grouped(
     pairs: Pairs, shared: Callable[[tuple[str, str]], str], judge: Callable[[Pairs, str, Watch], Sequence[Stance]]
 ) -> list[Stance]:
-    """What ``judge`` says of each pair: those of one language, with the same ``shared`` part, in one request."""
+    """Judge pairs of one language and the same ``shared`` part in one request."""
     caller = hooks.active()
     watch = Watch(cancelled=caller.models_over)
     groups: dict[tuple[str, str], list[int]] = {}

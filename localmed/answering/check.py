@@ -6,8 +6,8 @@
    knows both languages, else the chat model by its own label probabilities (one request for all statements).
 3. Nobody judged it: it is withheld, and the sentences that it cites stand in its place, as quotations.
 
-No value ever takes the place of another: what is withheld is named, and its section stays open. The badge follows from
-the verdicts and from what the sources cover (Answered with Evidence, badge table), or there is none.
+A withheld sentence is named, and its section stays open. The badge follows from the verdicts and from what the
+sources cover (Answered with Evidence, badge table).
 """
 
 from __future__ import annotations
@@ -57,25 +57,25 @@ _OPERATIONS: Mapping[str, Callable[[float, float], float]] = {
 
 
 def veto(text: str, source: str, around: str, known: str = "") -> Message | None:
-    """Why ``text`` may not rest on ``source``; None where no rule finds anything.
+    """The reason why ``source`` cannot support ``text``, or ``None``.
 
-    ``source`` are the cited sentences with the names above them, ``around`` their whole passages, whose names a
-    sentence may take up; ``known`` is what was asked and told, whose numbers and medicines may be repeated.
+    ``source`` has the cited sentences under their headings, ``around`` their whole passages, whose names a statement
+    may use. Numbers and medicines of ``known`` (question and patient) may be repeated.
     """
-    results, wrong = worked_out(text, f"{source}\n{known}")
+    results, wrong = read_calculations(text, f"{source}\n{known}")
     if wrong:
         return wrong
     if why := quantities.missing(text, "\n".join((source, known, *results))):
         return why
     if not _named(text, f"{around}\n{known}"):
         return MEDICINE
-    return NEGATION if _turned(text, source) else None
+    return NEGATION if _is_reversed(text, source) else None
 
 
-def worked_out(text: str, source: str) -> tuple[list[str], Message | None]:
-    """The results of the calculations that ``text`` shows; and what is wrong with one.
+def read_calculations(text: str, source: str) -> tuple[list[str], Message | None]:
+    """The results of the calculations in ``text``, and the fault of the first wrong one.
 
-    A calculation counts only if it is right and both its parts stand in ``source``, with their numbers.
+    A calculation is right if its result is correct and both operands are in ``source`` or earlier results.
     """
     read = quantities.digits_of(text)
     there = quantities.quantities(source).written
@@ -102,7 +102,7 @@ def _value(number: str) -> float:
 
 
 def _named(text: str, around: str) -> bool:
-    """Whether every medicine of ``text`` is named in ``around``: by itself, its class, or a member of its class."""
+    """Whether ``around`` names every medicine of ``text``, its class, or a member of its class."""
     named = medicines.names(around)
     as_class = {name for one in medicines.mentions(around) if not one.ingredients for name in one.classes}
     return all(
@@ -113,10 +113,10 @@ def _named(text: str, around: str) -> bool:
     )
 
 
-def _turned(text: str, source: str) -> bool:
-    """Whether ``text`` states what every sentence of ``source`` denies, or denies one of them in its own words.
+def _is_reversed(text: str, source: str) -> bool:
+    """Whether ``text`` affirms what every sentence of ``source`` denies, or denies one of them in the same words.
 
-    A denial in other words ("needs no treatment", "does not have to be treated") is left to the judge.
+    The judge decides on a denial in other words ("needs no treatment", "does not have to be treated").
     """
     cited = [fold(source[start:end]) for start, end in sentences(source)]
     if denies(own := fold(text)):
@@ -134,10 +134,9 @@ def _words(text: str) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class SupportInput(QuestionInput):
-    """Whether each statement is carried by what it cites: (cited sentences, statement). Gives one ``Stance`` each.
+    """Pairs of (cited sentences, statement); the result is a ``Stance`` for each.
 
-    ``earlier`` are the questions before it, ``patient`` what is told of the patient: what a statement speaks of may
-    stand there, what it rests on may not.
+    ``earlier`` questions and the ``patient``'s record say what a statement is about; they cannot support it.
     """
 
     pairs: tuple[tuple[str, str], ...] = ()
@@ -146,7 +145,7 @@ class SupportInput(QuestionInput):
 
     @property
     def known(self) -> str:
-        """What was asked and told: numbers and medicines that a statement may repeat."""
+        """Questions and record: a statement may repeat their numbers and medicines."""
         return "\n".join((*self.earlier, self.question, self.patient))
 
 
@@ -157,9 +156,9 @@ def _asked(task: SupportInput) -> str:
 
 
 def premise(statement: Statement, evidence: Sequence[Evidence]) -> str:
-    """What ``statement`` rests on, as a judge reads it: for each section its names, then the cited sentences in order.
+    """The premise for a judge: for each section its headings, then the cited sentences in order.
 
-    A table's row has its head before it.
+    A table's row has the table's head before it.
     """
     known = {piece.marker: piece for piece in evidence}
     by_marker: dict[str, list[str]] = {}
@@ -176,7 +175,7 @@ def premise(statement: Statement, evidence: Sequence[Evidence]) -> str:
 
 
 def around(statement: Statement, evidence: Sequence[Evidence]) -> str:
-    """The whole passages that ``statement`` cites, with their names."""
+    """The whole passages that ``statement`` cites, with their headings."""
     cited = {one.marker for one in statement.citations}
     return "\n".join(piece.passage.in_context for piece in evidence if piece.marker in cited)
 
@@ -193,9 +192,9 @@ def _stances(_: SupportInput, choices: Sequence[Choice]) -> tuple[Stance, ...]:
 
 
 TOGETHER = 10  # pairs of one request: an answer has at most eight statements
-ALONE = {"en": "Questions of a ward.", "zh": "病房里的各种问题。"}  # the question of pairs that stand for themselves
+ALONE = {"en": "Questions of a ward.", "zh": "病房里的各种问题。"}  # the question for pairs without one
 
-# Whether what a statement cites carries it (Answered with Evidence, groundedness).
+# Answered with Evidence, groundedness.
 CHECK = Role(
     "check",
     "3",
@@ -206,14 +205,15 @@ CHECK = Role(
 
 
 def pairs(statements: Sequence[Statement], evidence: Sequence[Evidence]) -> tuple[tuple[str, str], ...]:
-    """What is judged, one pair for each statement."""
+    """The pair to judge for each statement."""
     return tuple((premise(one, evidence), one.text) for one in statements)
 
 
 def settled(statement: Statement, evidence: Sequence[Evidence], known: str) -> Verdict | None:
-    """What rules say of ``statement``: it stands word for word in what it cites, or they veto it; None: ask a judge.
+    """The verdict of rules, or ``None`` if a judge must decide.
 
-    What cites nothing rests on nothing, whatever a judge makes of an empty text.
+    A statement without a citation is unsupported, one that its citation has word for word is supported, and a veto
+    makes it unsupported.
     """
     if not statement.citations:
         return Verdict(Support.UNSUPPORTED, RULES, message("support.not_said"))
@@ -224,7 +224,7 @@ def settled(statement: Statement, evidence: Sequence[Evidence], known: str) -> V
 
 
 def verdict(stance: Stance | None, judge: Message) -> Verdict:
-    """What the judgement of one statement comes to; ``stance`` is None where nobody judged it."""
+    """The verdict for the stance of ``judge``; ``None`` means not judged."""
     if stance is None or not stance.judged:
         return Verdict(Support.UNCHECKED, RULES, message("support.not_judged"))
     if stance.contradiction >= CONTRADICTED:
@@ -235,10 +235,10 @@ def verdict(stance: Stance | None, judge: Message) -> Verdict:
 
 
 def for_others(statement: Statement, evidence: Sequence[Evidence]) -> Statement:
-    """``statement`` where the sources exclude the patient: an amount in it is for other people, whoever judged it.
+    """``statement`` for a patient whom the sources exclude: unsupported if it gives an amount.
 
-    A number of any other kind stands only where a sentence that it cites says with it whom the source is for, or as a
-    telephone number: no list of units is complete (a tube has French sizes, a needle a gauge).
+    Any other number must stand in a cited sentence on the source's patients or be a telephone number: no list of units
+    is complete (tubes have French sizes, needles a gauge).
     """
     known = {piece.marker: piece.passage for piece in evidence}
     scope = " ".join(
@@ -253,7 +253,7 @@ def for_others(statement: Statement, evidence: Sequence[Evidence]) -> Statement:
 
 
 def shown_statements(judged: Sequence[Statement], evidence: Sequence[Evidence]) -> tuple[Statement, ...]:
-    """``judged`` as they are shown: what is not carried as a gap, what nobody judged by the sentences that it cites."""
+    """``judged`` for display: unsupported ones withheld, unjudged ones replaced by the sentences they cite."""
     made: list[Statement] = []
     said = {one.text for one in judged if is_supported(one)}
     for one in judged:
@@ -269,12 +269,12 @@ def shown_statements(judged: Sequence[Statement], evidence: Sequence[Evidence]) 
 
 
 def is_supported(one: Statement) -> bool:
-    """Whether ``one`` is supported by what it cites."""
+    """Whether ``one`` has the verdict "supported"."""
     return one.verdict is not None and one.verdict.support is Support.SUPPORTED
 
 
 def verbatim(quotation: Statement) -> Statement:
-    """``quotation``, which was cut out of its passage where it was made, with its verdict."""
+    """``quotation``, which was cut from its passage, with the verdict "verbatim"."""
     return replace(quotation, verdict=Verdict(Support.VERBATIM, QUOTATION, message("citation.verbatim")))
 
 
@@ -287,9 +287,9 @@ def cited(statements: Iterable[Statement], evidence: Sequence[Evidence]) -> tupl
 def account(
     judged: Sequence[Statement], reply: Written, judges: tuple[Message, ...], differ: bool = False
 ) -> Verification:
-    """The badge with its reason, and how many sentences were checked and withheld.
+    """The badge with its reason, and the numbers of checked and withheld sentences.
 
-    ``differ``: what is cited stands otherwise in another edition, and no green badge stands over both.
+    ``differ``: another edition differs from a cited sentence, so the badge is not green.
     """
     found = [one.verdict.support for one in judged if one.verdict]
     withheld = sum(support is not Support.SUPPORTED for support in found)
@@ -300,7 +300,7 @@ def account(
 
 
 def _badge(found: Sequence[Support], reply: Written) -> tuple[Badge, Message | None]:
-    """Red where a sentence was refuted, yellow where something is open, green where all is carried; else none."""
+    """Red if a sentence was refuted, yellow if something is open, green if all are supported; none if unjudged."""
     if not found or all(support is Support.UNCHECKED for support in found):
         return Badge.NONE, None
     if Support.CONTRADICTED in found:

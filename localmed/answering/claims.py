@@ -1,9 +1,8 @@
-"""The claims of an answer that are worth checking (M-Eval, III-B), and what of a study bears on a claim.
+"""Extracts the claims of an answer (M-Eval, III-B), and the premise of a study for a claim.
 
-An answer is cut into sentences (Chinese ones too); those that are most like the question are claims, at most ``MOST``;
-one more is the question with the answer, so that a true sentence beside the point does not pass. Likeness is what a
-reranker or encoder says; where neither knows the language the first sentences are taken. Questions, headings and
-sentences of hardly a word are no claims.
+The sentences most similar to the question, by a reranker or encoder, are claims, at most ``MOST``; without a model for
+the language the first sentences are. One more claim is the question with the answer, so that a true but irrelevant
+sentence does not pass. Questions, headings and sentences of hardly a word are no claims.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _NO_CLAIM = ("?", "？", ":", "：")  # a question, or what a list stands under
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What is checked; ``start:end`` is where it stands in the answer. ``whole`` is the question with the answer."""
+    """A claim at ``start:end`` of the answer; ``whole``: the question with the answer."""
 
     text: str
     start: int = 0
@@ -33,9 +32,9 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Premise:
-    """What of a study is held against a claim: a stretch of the passage at ``place``, its best sentence ``start:end``.
+    """A study's premise for a claim: text of the passage at ``place``, with its best sentence ``start:end``.
 
-    ``text`` is empty where no sentence shares a word with the claim; ``share`` is the share of its words there.
+    ``text`` is empty if no sentence shares a word with the claim; ``share``: the share of the claim's words in it.
     """
 
     text: str = ""
@@ -46,7 +45,7 @@ class Premise:
 
 
 def candidates(stated: Sequence[Claim]) -> tuple[Claim, ...]:
-    """Those of an answer's sentences that state something, in order."""
+    """The sentences that state something, in order."""
     return tuple(
         sentence
         for sentence in stated
@@ -70,7 +69,7 @@ def extract(question: str, stated: Sequence[Claim], scores: Sequence[float], mos
 
 
 def _whole(question: str, stated: Sequence[Claim], best: Claim) -> Claim:
-    """The question and the answer as one claim: all of a short answer, of a longer one the ``best`` sentence."""
+    """The question with the answer as one claim; of a long answer only the ``best`` sentence."""
     answer = " ".join(sentence.text for sentence in stated)
     if len(answer) <= WHOLE_CHARACTERS:
         return Claim(f"{question} {answer}", stated[0].start, stated[-1].end, whole=True)
@@ -79,7 +78,7 @@ def _whole(question: str, stated: Sequence[Claim], best: Claim) -> Claim:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A text cut into sentences, with the content words of each; made once for all claims."""
+    """The sentences of a text with their content words, made once for all claims."""
 
     text: str
     spans: tuple[tuple[int, int], ...]
@@ -87,13 +86,13 @@ class Read:
 
     @classmethod
     def of(cls, text: str) -> Read:
-        """``text`` as it is compared with claims."""
+        """``text`` for comparison with claims."""
         spans = tuple(sentences(text))
         return cls(text, spans, tuple(frozenset(content_words(text[start:end])) for start, end in spans))
 
 
 def premise(passages: Sequence[Read], claim: str) -> Premise:
-    """What of a study's ``passages`` bears on ``claim``: of one passage the sentences that share most words with it."""
+    """The premise for ``claim``: sentences of the passage that share most words with it."""
     terms = frozenset(content_words(claim))
     shares = [
         (len(terms & words), -place, -number)

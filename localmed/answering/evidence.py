@@ -1,7 +1,7 @@
-"""Evidence as a chat model is shown it, and statements as they are read back from one.
+"""Formats evidence for a chat model, and reads statements of its replies.
 
-Quoted material stands between marks and cannot close them; the model's statements get citations minted here: of each
-passage they name, the sentence that shares most words with them, so that opening the citation shows the right place.
+Quoted material stands between marks and cannot close them. A model's statement cites, in each passage it names, the
+sentence that shares most words with it, so that the citation opens the right place.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from localmed.domain import Citation, Evidence, Origin, Statement
 from localmed.domain.errors import Rejected
 from localmed.text import language
 
-BEARING = 0.5  # of the words that the best source's sentence shares with a statement: with fewer one is not cited
-LETTERS = 8  # a shorter text (a number, a name) has no language of its own
+BEARING = 0.5  # least share of the best source's common words for a citation
+LETTERS = 8  # a shorter text (a number, a name) has no language
 
 
 def between_marks(name: str, text: str) -> str:
-    """``text`` as quoted material called ``name``; marks inside it are broken up."""
+    """``text`` as quoted material with a name; breaks up marks inside it."""
     inside = text.replace("<<<", "< < <").replace(">>>", "> > >")
     return f"<<<{name}\n{inside}\n>>>"
 
 
 def quoted(name: str, text: str, language: str, **values: str) -> str:
-    """``text`` between marks, under what ``name`` is called in ``language``."""
+    """``text`` between marks, with ``name`` translated to ``language``."""
     return between_marks(words("quoted_names", language)[name].format(**values), text)
 
 
 def evidence_text(evidence: Sequence[Evidence], language: str) -> str:
-    """Each piece of evidence under its marker, with title, headings, and by what one that differs is weighed."""
+    """Each piece of evidence with marker, title, headings, kind and date."""
     called = words("kinds", language)
 
     def shown(piece: Evidence) -> str:
@@ -41,7 +41,7 @@ def evidence_text(evidence: Sequence[Evidence], language: str) -> str:
 
 
 def object_of(properties: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema of an object with just these properties, all of them required."""
+    """The schema of an object with exactly these properties."""
     return {
         "type": "object",
         "properties": dict(properties),
@@ -57,7 +57,7 @@ def texts_schema(name: str, most: int, characters: int) -> Mapping[str, Any]:
 
 
 def cited(text: str, markers: Sequence[str], evidence: Sequence[Evidence], expected: str) -> Statement:
-    """A sentence that a model wrote, as ``GENERATED``; raise ``Rejected`` for another language or an unknown marker."""
+    """A model's sentence as a statement; raise ``Rejected`` for another language or an unknown marker."""
     known, said = {piece.marker: piece for piece in evidence}, in_language(" ".join(text.split()), expected)
     if not markers or set(markers) - set(known):
         raise Rejected("agents.unknown_source")
@@ -66,21 +66,21 @@ def cited(text: str, markers: Sequence[str], evidence: Sequence[Evidence], expec
 
 
 def citation(evidence: Evidence, text: str) -> Citation:
-    """The sentence of ``evidence`` that shares the largest part of the words of ``text``; of equals the first."""
+    """The first sentence of ``evidence`` that shares most words with ``text``."""
     source, words = evidence.passage.text, set(language.words(text))
     spans = language.sentences(source) or [(0, len(source))]
     return evidence.citation(*max(spans, key=lambda span: len(words & set(language.words(source[slice(*span)])))))
 
 
 def _bearing(evidence: Sequence[Evidence], text: str) -> list[Evidence]:
-    """Of the sources named for ``text`` those that bear on it: a small model names every source it was shown."""
+    """The relevant sources of ``text``: a small model names every source it was shown."""
     words = set(language.words(text))
     shares = [len(words & set(language.words(citation(piece, text).quote))) for piece in evidence]
     return [piece for piece, share in zip(evidence, shares, strict=True) if share >= BEARING * max(shares)]
 
 
 def unverified(sentences: Sequence[str], expected: str) -> tuple[Statement, ...]:
-    """What a model says from its own knowledge: without citations, and labelled so."""
+    """A model's own knowledge as statements without citations, labelled unverified."""
     texts = [" ".join(sentence.split()) for sentence in sentences]
     return tuple(Statement(in_language(text, expected), (), Origin.UNVERIFIED) for text in texts if text)
 

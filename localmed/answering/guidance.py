@@ -1,8 +1,8 @@
-"""The roles of the departments workflow (Dual-RAG): which department a complaint belongs to, and the final check of it.
+"""Roles of the departments workflow (Dual-RAG): choose a department for a complaint, and check the choice.
 
-A model chooses among the departments that were found in the guide and no others; each of its reasons cites that
-department's own section. The final check (Dual-RAG, module "Check") holds what was written against the guide: a
-department whose section does not carry the reason is dropped, and so is a reason that names what the patient has.
+A model chooses only among departments found in the guide, and each reason cites that department's own section. The
+final check (Dual-RAG, module "Check") drops a department whose section does not support the reason, and a reason that
+makes a diagnosis.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ REASON_CHARACTERS = 300
 
 @dataclass(frozen=True, slots=True)
 class Department:
-    """A department of the guide: the sections of it that were found, as hits and, in their order, as evidence."""
+    """A department of the guide with the sections found for it, as hits and in the same order as evidence."""
 
     name: str
     hits: tuple[Hit, ...]
@@ -32,7 +32,7 @@ class Department:
 
 @dataclass(frozen=True, slots=True)
 class Advised:
-    """A department that fits, and why: statements that cite its sections."""
+    """A department that fits, and the reasons: statements that cite its sections."""
 
     department: str
     why: tuple[Statement, ...]
@@ -40,9 +40,9 @@ class Advised:
 
 @dataclass(frozen=True, slots=True)
 class GuidanceInput(QuestionInput):
-    """``question`` is the complaint; ``departments`` as they were found. The result is a tuple of ``Advised``.
+    """``question`` is the complaint. The result is a tuple of ``Advised``, best first, empty where none fits.
 
-    Best first; none where the guide names no department. ``dense`` says whether the hits' similarities count.
+    ``dense``: whether the hits' similarities count.
     """
 
     departments: tuple[Department, ...]
@@ -51,14 +51,14 @@ class GuidanceInput(QuestionInput):
 
 @dataclass(frozen=True, slots=True)
 class CheckInput(QuestionInput):
-    """What was ``advised``, each beside its department as the guide has it. The result is a ``bool`` for each."""
+    """Departments that were ``advised``, and the guide's. The result is a ``bool`` for each advised one."""
 
     advised: tuple[Advised, ...]
     departments: tuple[Department, ...]
 
     @property
     def pairs(self) -> tuple[tuple[Advised, Department | None], ...]:
-        """Each with its department, None where the guide has none of that name."""
+        """Each with its department, ``None`` if the guide has none of that name."""
         known = {department.name: department for department in self.departments}
         return tuple((one, known.get(one.department)) for one in self.advised)
 
@@ -66,7 +66,7 @@ class CheckInput(QuestionInput):
 _DISEASE = (
     r"\w+(itis|osis|aemia|emia|oma|pathy)|infection|cancer|tumou?r|disease|disorder|syndrome|failure|heart attack"
 )
-_DIAGNOSIS = re.compile(  # of a model's own sentence: that somebody has, or may have, a disease
+_DIAGNOSIS = re.compile(  # somebody has, or may have, a disease
     rf"\b(have|has|having|be|is|are|suffer\w*)\b.{{0,30}}\b({_DISEASE}|stroke|diabetes|asthma|depression|migraine)\b"
     r"|\bdiagnos\w+|\b(suggests?|indicates?|points to|signs? of|symptoms? of)\b"
     r"|诊断|(可能|大概|应该)(是|患|得)了?|(您|你|患者|他|她)(患有|得了)|提示.{0,12}(病|炎|癌|症)|考虑为|疑似",
@@ -75,7 +75,7 @@ _DIAGNOSIS = re.compile(  # of a model's own sentence: that somebody has, or may
 
 
 def check_by_rule(task: CheckInput) -> tuple[bool, ...]:
-    """Whether each is of the guide: its name, its citations, and no word of what the patient has."""
+    """Whether each has a name and citations of the guide and makes no diagnosis."""
     return tuple(department is not None and _stands(one, department) for one, department in task.pairs)
 
 
@@ -126,7 +126,7 @@ def _reasons(task: CheckInput) -> tuple[str, ...]:
     )
 
 
-# Which departments of the guide a complaint belongs to (Dual-RAG, generation over the department guide).
+# Dual-RAG, generation over the department guide.
 DEPARTMENT = Role(
     "department",
     "2",
@@ -139,7 +139,7 @@ DEPARTMENT = Role(
         max_tokens=600,
     ),
 )
-# Whether the guide carries what was advised (Dual-RAG, check module).
+# Dual-RAG, check module.
 FINAL_CHECK = Role(
     "final_check",
     "1",
@@ -150,6 +150,6 @@ FINAL_CHECK = Role(
         lambda _, choices: tuple(choice.best == 0 for choice in choices),
     ),
 )
-# Whether a complaint is worded like an emergency that no red flag is known of (a rule of the house).
+# Whether a complaint without a known red flag is worded like an emergency.
 EMERGENCY = Role("emergency_likeness", "1")
 ROLES = (DEPARTMENT, FINAL_CHECK, EMERGENCY)

@@ -1,96 +1,80 @@
-"""Departments without a language model: each is scored by its sections in the guide; the best sentence is the why.
+"""Ranks departments without a language model, by their sections in the guide.
 
-A score adds up: the share of the complaint's weight (inverse document frequency; its own words, and with less weight
-those that ``lay_words`` adds) that the section holds; where the encoder knows the language, the similarity of complaint
-and section, and of complaint and nearest sentence; and whether the department is for such a person: a child, somebody
-pregnant. A department whose sections share nothing with the complaint but words that tell no complaint ("lost") is not
-named. The weights and thresholds were chosen on the development cases (tests/workflows/cases).
+A score adds: the share of the complaint's words (weighted by rarity) that a section contains, for its own words, those
+that ``lay_words`` adds and its Chinese characters; where the encoder knows the language, the similarity of complaint
+and section and of complaint and nearest sentence; and a bonus or malus for departments for children or pregnancy. A
+department that shares only ``silent`` words ("lost") is not named. Weights and thresholds were chosen on the
+development cases (tests/workflows/cases).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from localmed.answering import guidance
 from localmed.domain import Statement
 from localmed.library.lexical import LexicalIndex
-from localmed.retrieval.guide import is_emergency
+from localmed.retrieval.guide import is_emergency, is_maternity
 from localmed.retrieval.weights import Question, searched_text, weigh
 from localmed.text import language
 from localmed.text.lay_words import added, characters, silent
 from localmed.text.negation import denied
 
-WEIGHTS = (1.0, 1.0, 1.0)  # of the coverage of the complaint's own words, of the added ones, of its Chinese characters
-SIMILARITY, NEAREST = 1.0, 1.0  # of the best section and of its nearest sentence; both lie between about 0 and 0.7
-SIMILAR = 0.5  # score from which a department fits; by words alone see ``WORDS`` (Chinese counts characters too)
-WORDS = {"en": 0.2, "zh": 0.5}
-CLOSE = 0.45  # of the best score: what is further off is not named
-WRONG_PERSON = 0.6  # taken off a department for children or the pregnant where the complaint is of nobody such
-RIGHT_PERSON = 0.9  # added where it is
-EMERGENCY = 0.3  # taken off the Emergency Department, which red flags name: its section holds words of every kind
+SIMILAR = 0.5  # least score with an encoder
+WORDS = {"en": 0.2, "zh": 0.5}  # least score by words alone; Chinese counts characters too
+CLOSE = 0.45  # least share of the best score
+WRONG_PERSON = 0.6  # subtracted from a department for children or pregnancy if the complaint mentions neither
+RIGHT_PERSON = 0.9  # added if it does
+EMERGENCY = (
+    0.3  # subtracted from the Emergency Department: red flags choose it, and its section has words of every kind
+)
 SHORTEST = 8  # characters of a sentence that can be a reason; shorter ones are floors
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """People who have departments of their own: how a complaint tells of them, and what such departments are called."""
+# Words for a pregnancy now. A pregnancy that is over, wished for, prevented or tested for does not count. Somebody
+# else's does: naming Maternity as well is harmless, missing a pregnant patient is not.
+_PREGNANT = re.compile(
+    r"\b(?:pregnan(?:t|cy)|trimester|expecting (?:\w+ ){0,2}(?:baby|child|twins)|due date|antenatal|my waters\b"
+    r"|(?:weeks?|wks?|months?) (?:gone|along)|test (?:was |is |came back )?positive|positive (?:pregnancy )?test)"
+    r"|怀孕|怀着|怀上|孕|胎动|产检|预产期|肚子里的?(?:宝宝|孩子)|(?:宝宝|孩子)在肚子里",
+    re.IGNORECASE,
+)
+_NOT_NOW = re.compile(
+    r"\b(?:not|get|getting|become|becoming|fall|was|last|past|previous|lost (?:the|my)|prevents?|impossible) pregnan\w+"
+    r"|(?<!positive )\bpregnancy (?:tests?(?! (?:was |is |came back )?positive)|leave)"
+    r"|[备避免不防想怕像]怀?孕|[次时前]怀孕|怀不上孕?|怀孕(?:时|前|测试)|孕酮",
+    re.IGNORECASE,
+)
+_CHILD = re.compile(
+    r"\b(my|our|the) (\d{1,2}[- ]?(year|month|week|day)[- ]old|baby|toddler|child|kid|little (one|boy"
+    r"|girl)|newborn|infant)"
+    r"|\b([1-9]|1[0-5])[- ]?(years?|yrs?|months?|weeks?)[- ]old\b"
+    r"|\b(son|daughter|grandson|granddaughter|boy|girl)\b.{0,20}\b([1-9]|1[0-5])\b"
+    r"|\b(toddler|baby|newborn|infant|child|kid)s?\b"
+    r"|宝宝|婴儿|小孩|孩子|娃|小朋友|幼儿|新生儿|(女儿|儿子|孙子|孙女"
+    r"|外孙).{0,6}([1-9一二两三四五六七八九]|1[0-5]|十[一二三四五]?)岁"
+    r"|([1-9一二两三四五六七八九]|1[0-5]|十[一二三四五]?)(岁|个月大?)的?(女儿|儿子|男孩|女孩|孙)",
+    re.IGNORECASE,
+)
+_AFTER_BIRTH = re.compile(
+    r"\b(breast-?feed\w*|gave birth|contractions|nursing|in my belly)\b|宫缩|破水|喂奶|哺乳|坐月子|产后", re.IGNORECASE
+)
+_CHILDREN = re.compile(r"\b(p(a?e)diatric\w*|child\w*|neonat\w*)\b|儿科|小儿|儿童|新生儿", re.IGNORECASE)
 
-    people: re.Pattern[str]
-    departments: re.Pattern[str]
 
-    def is_in(self, complaint: str) -> bool:
-        """Whether ``complaint`` tells of such people."""
-        return bool(_told(self.people, complaint))
+def pregnancy(complaint: str) -> str:
+    """The words of ``complaint`` that mention a pregnancy, or ""."""
+    return _first_affirmed(_PREGNANT, _NOT_NOW.sub(lambda match: "_" * len(match[0]), complaint))
 
 
-def _told(people: re.Pattern[str], complaint: str) -> str:
+def _first_affirmed(pattern: re.Pattern[str], complaint: str) -> str:
     lowered = complaint.lower()
-    return next((one[0] for one in people.finditer(complaint) if not denied(lowered, one.start())), "")
-
-
-_PREGNANT = (  # not what is wished for, prevented, over, or only looks so
-    r"(?<!get )(?<!getting )(?<!fall )(?<!become )(?<!becoming )(?<!to be )(?<!was )(?<!look )(?<!like )(?<!like a )"
-    r"(?<!for )(?<!lost the )(?<!lost my )(?<!last )(?<!a )\bpregnan(?:t|cy)\b(?! leave|,? impossible"
-    r"| test(?! (?:is|was|came back)? ?positive))|\bexpecting (?:a baby|twins)\b"
-    r"|(?:\bi'?m|\bi am|^|,) ?(?:\d\d?|four|five|six|seven|eight|nine) ?(?:weeks?|wks?|months?) (?:gone|along)\b"
-    r"(?! since)"
-    r"|(?<![想备算法以像前次怕])怀孕(?!前)|怀上(?!不)|(?<![避不备怀验])孕(?!酮|前|不|妇装)|肚子里的(?:宝宝|孩子)|胎动"
-    r"|产检(?!报告|单)|(?<!抗原)两条杠"
-)
-PREGNANT = re.compile(_PREGNANT, re.IGNORECASE)
-GROUPS = (
-    Group(
-        re.compile(
-            r"\b(my|our|the) (\d{1,2}[- ]?(year|month|week|day)[- ]old|baby|toddler|child|kid|little (one|boy"
-            r"|girl)|newborn|infant)"
-            r"|\b([1-9]|1[0-5])[- ]?(years?|yrs?|months?|weeks?)[- ]old\b"
-            r"|\b(son|daughter|grandson|granddaughter|boy|girl)\b.{0,20}\b([1-9]|1[0-5])\b"
-            r"|\b(toddler|baby|newborn|infant|child|kid)s?\b"
-            r"|宝宝|婴儿|小孩|孩子|娃|小朋友|幼儿|新生儿|(女儿|儿子|孙子|孙女"
-            r"|外孙).{0,6}([1-9一二两三四五六七八九]|1[0-5]|十[一二三四五]?)岁"
-            r"|([1-9一二两三四五六七八九]|1[0-5]|十[一二三四五]?)(岁|个月大?)的?(女儿|儿子|男孩|女孩|孙)",
-            re.IGNORECASE,
-        ),
-        re.compile(r"\b(p(a?e)diatric\w*|child\w*|neonat\w*)\b|儿科|小儿|儿童|新生儿", re.IGNORECASE),
-    ),
-    Group(
-        re.compile(
-            rf"{_PREGNANT}|\b(positive (pregnancy )?test|test was positive|breast-?feed\w*|gave birth"
-            r"|contractions|waters broke|nursing|in my belly)\b|宫缩|破水|喂奶|哺乳|坐月子|产后",
-            re.IGNORECASE,
-        ),
-        re.compile(r"\b(maternity|obstetric\w*|midwi\w+|antenatal)\b|产科|妇产|助产", re.IGNORECASE),
-    ),
-)
+    return next((one[0] for one in pattern.finditer(complaint) if not denied(lowered, one.start())), "")
 
 
 def advise(index: LexicalIndex, task: guidance.GuidanceInput) -> tuple[guidance.Advised, ...]:
-    """The departments whose sections fit the complaint best, each with its best sentence as the why.
-
-    ``index`` weighs words.
-    """
+    """The departments that fit the complaint best, each with its best sentence as the reason."""
     own = weigh(task.question, index)
     more = weigh(added(task.question, task.language), index)
     single_words = characters(task.question).split()
@@ -98,46 +82,41 @@ def advise(index: LexicalIndex, task: guidance.GuidanceInput) -> tuple[guidance.
     least = SIMILAR if task.dense else WORDS[task.language]
     untold = silent(task.language)
     telling = {*own.weights, *more.weights, *single.weights} - {*index.analyse(untold), *untold.split()}
-    shared = [one for one in task.departments if telling & _held(index, one)]
-    scored = [(score(index, department, task, (own, more, single)), department) for department in shared]
+    shared = [one for one in task.departments if any(telling & terms for terms in _terms(index, one))]
+    scored = [(_score(index, department, task, (own, more, single)), department) for department in shared]
     scored = sorted((pair for pair in scored if pair[0] >= least), key=lambda pair: -pair[0])
     close = [department for fits, department in scored[: guidance.SHOWN] if fits >= CLOSE * scored[0][0]]
 
-    def held(text: str) -> float:
+    def coverage(text: str) -> float:
         terms = set(index.analyse(text))
         return own.coverage(terms) + more.coverage(terms)
 
-    return tuple(guidance.Advised(department.name, (_best(department, held),)) for department in close)
+    return tuple(guidance.Advised(department.name, (_best(department, coverage),)) for department in close)
 
 
-def pregnancy(complaint: str) -> str:
-    """The words of ``complaint`` that tell of a pregnancy, "" where none do."""
-    return _told(PREGNANT, complaint)
+def _terms(index: LexicalIndex, department: guidance.Department) -> list[set[str]]:
+    """The index terms of each section of ``department``."""
+    return [set(index.analyse(searched_text(hit.passage))) for hit in department.hits]
 
 
-def _held(index: LexicalIndex, department: guidance.Department) -> set[str]:
-    return {term for hit in department.hits for term in index.analyse(searched_text(hit.passage))}
-
-
-def score(
+def _score(
     index: LexicalIndex, department: guidance.Department, task: guidance.GuidanceInput, parts: Sequence[Question]
 ) -> float:
     """How well ``department`` fits; about 0 to 3."""
-    held = [set(index.analyse(searched_text(hit.passage))) for hit in department.hits]
-    total = max(
-        sum(weight * part.coverage(words) for weight, part in zip(WEIGHTS, parts, strict=True)) for words in held
-    )
+    total = max(sum(part.coverage(terms) for part in parts) for terms in _terms(index, department))
     if task.dense:
-        total += SIMILARITY * max(hit.similarity or 0.0 for hit in department.hits)
-        total += NEAREST * max(hit.nearest or 0.0 for hit in department.hits)
-    for group in GROUPS:
-        if group.departments.search(department.name):
-            total += RIGHT_PERSON if group.is_in(task.question) else -WRONG_PERSON
+        total += max(hit.similarity or 0.0 for hit in department.hits)
+        total += max(hit.nearest or 0.0 for hit in department.hits)
+    if _CHILDREN.search(department.name):
+        total += RIGHT_PERSON if _first_affirmed(_CHILD, task.question) else -WRONG_PERSON
+    if is_maternity(department.name):
+        has_words = pregnancy(task.question) or _first_affirmed(_AFTER_BIRTH, task.question)
+        total += RIGHT_PERSON if has_words else -WRONG_PERSON
     return total - (EMERGENCY if is_emergency(department.name) else 0.0)
 
 
 def reason(department: guidance.Department, complaint: str) -> Statement:
-    """The sentence of the department's sections that shares most words with ``complaint``; of equals the longest."""
+    """The sentence of its sections that shares most words with ``complaint``; the longest of equals."""
     words = set(language.words(complaint))
     return _best(department, lambda text: len(words & set(language.words(text))) + len(text) / 10_000)
 

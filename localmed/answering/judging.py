@@ -1,15 +1,13 @@
-"""The badge of an answer: green, yellow or red from three booleans, and the roles that judge them.
+"""The badge of an answer: green, yellow or red by three criteria, and the roles that judge them.
 
-Answered with Evidence, criteria and badge table, evaluation rubric and its structured prompt. What is shown answers
-every part of the question, its context is related to it, it is grounded in the context: all three are green, the last
-two alone are yellow, everything else is red. Green means "supported by its sources", never "safe": the sources may be
-wrong, and so may the judge, who is named with what is known of his errors. Several judges vote on each boolean by
-majority (the paper's limitations ask for a jury); a tie is no.
+Answered with Evidence, criteria and badge table, evaluation rubric and structured prompt. The criteria: the answer
+answers every part of the question, the context is related to the question, the answer is grounded in the context. All
+three give green, the last two yellow, anything else red. Green means "supported by its sources", never "safe": sources
+and judge may be wrong, so the judge is named with any measured errors. Several judges vote on each criterion (the
+paper's limitations ask for a jury); a tie is no.
 
-What is judged is what is shown: the answer without its withheld sentences must answer every part of the question.
-One choice of true or false for each of the three criteria, which share the question, the context and the answer before
-them. ``BADGE_STRICT`` asks the same with other words and from the other side ("is anything missing?"): a second vote of
-a jury on the same model, not an independent one. How often the model errs was not measured.
+Only shown sentences are judged. Each criterion is one choice of true or false. ``BADGE_STRICT`` asks the opposite ("is
+anything missing?"): a second vote on the same model, not an independent one. The model's error rate was not measured.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from localmed.domain.ports import Choice
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
-    """The three booleans: what is shown ``answers`` the question, its context is ``related`` to it, and carries it."""
+    """The three criteria of a badge."""
 
     answers: bool
     related: bool
@@ -42,14 +40,14 @@ class Vote:
 
 
 def badge(criteria: Criteria) -> Badge:
-    """The paper's table."""
+    """The badge by the paper's table."""
     if not (criteria.related and criteria.grounded):
         return Badge.RED
     return Badge.GREEN if criteria.answers else Badge.YELLOW
 
 
 def reason(criteria: Criteria) -> Message:
-    """Why."""
+    """The reason for the badge."""
     if badge(criteria) is Badge.GREEN:
         return message("badge.why_green")
     if badge(criteria) is Badge.YELLOW:
@@ -60,7 +58,7 @@ def reason(criteria: Criteria) -> Message:
 
 
 def majority(votes: Sequence[Criteria]) -> Criteria:
-    """What more than half of the votes say, of each criterion; no votes say no."""
+    """Each criterion by more than half of the votes; without votes no."""
     return Criteria(
         *(sum(getattr(vote, name.name) for vote in votes) * 2 > len(votes) for name in fields(Criteria))
     )  # fmt: skip
@@ -70,7 +68,7 @@ _ORDER = (Badge.NONE, Badge.GREEN, Badge.YELLOW, Badge.RED)
 
 
 def voted(account: Verification, votes: Sequence[Vote]) -> Verification:
-    """``account`` with the badge that ``votes`` come to, unless its own is worse; as it is where nobody voted."""
+    """``account`` with the badge of ``votes`` unless its own is worse; unchanged without votes."""
     if not votes:
         return account
     criteria = majority([vote.criteria for vote in votes])
@@ -86,7 +84,7 @@ def voted(account: Verification, votes: Sequence[Vote]) -> Verification:
 
 # --- how a chat model is asked ----------------------------------------------------------------------------------------
 
-CHARACTERS = 12_000  # of the context that a model is shown: ~4,000 tokens of 8,192; what comes after is left out whole
+CHARACTERS = 12_000  # of the context for a model: ~4,000 tokens of 8,192; further passages are left out
 
 _CRITERIA = {
     "en": (
@@ -118,7 +116,7 @@ _NAMES = {"en": ("question", "context", "answer"), "zh": ("问题", "材料", "�
 
 @dataclass(frozen=True, slots=True)
 class JudgingInput(QuestionInput):
-    """An answer to ``question`` and its context. ``statements`` are those that the badge is about. Gives a ``Vote``."""
+    """An answer's ``statements`` and context; the result is a ``Vote``."""
 
     evidence: tuple[Evidence, ...]
     statements: tuple[Statement, ...]
@@ -139,19 +137,17 @@ def _prompt(task: JudgingInput) -> str:
 
 
 def _voting(judge: str, met: int) -> Callable[[JudgingInput, Sequence[Choice]], Vote]:
-    """How the choices are read of a ``judge`` whose label ``met`` says that a criterion is met."""
+    """A reader of the choices of ``judge``; the label ``met`` means that a criterion is met."""
     return lambda _, choices: Vote(Criteria(*(choice.best == met for choice in choices)), BadgeJudge(judge))
 
 
-# Whether the answer shown answers every part of the question, and the context is related to it and carries it
-# (Answered with Evidence, evaluation rubric).
+# Answered with Evidence, evaluation rubric.
 BADGE = Role(
     "badge",
     "2",
     Choosing(_LABELS, _prompt, lambda task: _CRITERIA[task.language], _voting("chat", 0)),
 )
-# The same three criteria, asked from the other side, as a second vote (Answered with Evidence, limitations: a jury in
-# place of one judge).
+# The opposite questions as a second vote (Answered with Evidence, limitations: a jury instead of one judge).
 BADGE_STRICT = Role(
     "badge_strict",
     "2",

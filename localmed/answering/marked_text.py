@@ -1,13 +1,13 @@
-"""An answer written elsewhere, read: its sentences, the citations in them in every usual style, its list of references.
+"""Reads an answer written elsewhere: sentences, citations in the usual styles, and the list of references.
 
-Read as citations: ``[1]``, ``[1, 2]``, ``[1-3]``, ``[^1]``, ``[citation:1]``, ``【1】``, superscripts and ``<sup>``,
-``(Smith 2020)``, ``Smith et al. (2020)``, ``PMID: 123``, a DOI. A number after "CI" is an interval, a superscript after
-a unit or a number is a power. What looks like a citation and is none (``[]``, ``[3-1]``, ``[1,,2]``, ``[1``) is counted
-as malformed. Each citation is called by one marker: ``1``, ``smith 2020``, ``pmid:123``, ``doi:10.1/x``.
+Citations: ``[1]``, ``[1, 2]``, ``[1-3]``, ``[^1]``, ``[citation:1]``, ``【1】``, superscripts and ``<sup>``, ``(Smith
+2020)``, ``Smith et al. (2020)``, ``PMID: 123``, a DOI. A number after "CI" is an interval, a superscript after a unit
+or a number is a power. ``[]``, ``[3-1]``, ``[1,,2]`` and ``[1`` count as malformed. Each citation has one marker:
+``1``, ``smith 2020``, ``pmid:123``, ``doi:10.1/x``.
 
-The list of references is what follows a heading of that name, else the lines ``[1] ...`` that end the text where one
-of their numbers is cited above them; an entry keeps its number and its identifiers. What a marker points at is found in
-the library (``retrieval.studies``), never believed.
+The list of references follows a heading of that name, or is the final lines ``[1] ...`` if one of their numbers is
+cited above. Entries keep their number and identifiers. The library alone says what a marker refers to
+(``retrieval.studies``).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _DOI = re.compile(rf"10\.\d{{4,9}}/{_TAIL}")
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """A sentence of the answer without its citations; ``start:end`` is where it stands, citations included."""
+    """A sentence without its citations; ``start:end`` includes them."""
 
     text: str
     markers: tuple[str, ...]
@@ -75,14 +75,14 @@ class Marked:
 
 @dataclass(frozen=True, slots=True)
 class MarkedText:
-    """The answer's sentences in order, how many citations could not be read, and its references."""
+    """The answer's sentences, the number of malformed citations, and its references."""
 
     sentences: tuple[Marked, ...]
     malformed: int
     references: tuple[Reference, ...]
 
     def reference(self, marker: str) -> Reference:
-        """What ``marker`` points at, as far as the text tells: its entry, else the marker as an identifier."""
+        """The entry of ``marker``, else the marker as an identifier."""
         for reference in self.references:
             if reference.marker == marker or _by_author(marker, reference.text):
                 return reference
@@ -91,9 +91,9 @@ class MarkedText:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A citation taken out: the place in the text without citations, and what it cites (``None``: malformed).
+    """A removed citation: its place in the text without citations, and its markers (``None``: malformed).
 
-    ``removed`` counts the characters taken out of the text so far, its own included.
+    ``removed``: characters removed so far, its own included.
     """
 
     at: int
@@ -102,7 +102,7 @@ class _Found:
 
 
 def read(text: str) -> MarkedText:
-    """``text`` in parts; any text can be read."""
+    """Read any ``text``."""
     headings = list(_HEADING.finditer(text))
     end, start = headings[-1].span() if headings else (_list_start(text),) * 2
     body, references = text[:end], tuple(_references(text[start:]))
@@ -141,7 +141,7 @@ def _is_heading(text: str, start: int, end: int) -> bool:
 
 
 def _list_start(text: str) -> int:
-    """Where the lines ``[1] ...`` at the end of ``text`` begin; its length where they are no list of references."""
+    """The start of final lines ``[1] ...`` that are a list of references, else the length of ``text``."""
     start, numbers, end = len(text), set[str](), len(text)
     for line in reversed(text.splitlines(keepends=True)):
         end -= len(line)
@@ -158,7 +158,7 @@ def _list_start(text: str) -> int:
 
 
 def _taken_out(body: str) -> tuple[str, list[_Found]]:
-    """``body`` without its citations, and these."""
+    """``body`` without citations, and the citations."""
     plain, last, removed = "", 0, 0
     citations: list[_Found] = []
     for match in _CITATION.finditer(body):
@@ -175,7 +175,7 @@ def _taken_out(body: str) -> tuple[str, list[_Found]]:
 
 
 def _markers(match: re.Match[str], body: str) -> tuple[str, ...] | None:
-    """What a citation cites; nothing if it is none, ``None`` if it is malformed."""
+    """The markers of a citation; empty for no citation, ``None`` for a malformed one."""
     if match["open"]:
         return None
     if match["raised"]:
@@ -196,7 +196,7 @@ def _markers(match: re.Match[str], body: str) -> tuple[str, ...] | None:
 
 
 def _listed(numbers: str) -> tuple[str, ...] | None:
-    """The markers of ``1, 3-5``; ``None`` for what is no list of numbers and ranges."""
+    """The markers of ``1, 3-5``; ``None`` for anything else than numbers and ranges."""
     markers: list[str] = []
     for part in re.split(r"[,，、;；]", numbers):
         item = re.fullmatch(r"\s*(\d{1,3})(?:\s*[-–—]\s*(\d{1,3}))?\s*", part)
@@ -223,7 +223,7 @@ def _by_author(marker: str, entry: str) -> bool:
 
 
 def _owner(spans: list[tuple[int, int]], plain: str, at: int) -> int:
-    """The sentence that a citation belongs to: the one that it stands in or after, on its own line."""
+    """The sentence of a citation: the one that it is in or follows on its line."""
     place = bisect_left(spans, (at,)) - 1
     if place < 0:
         return 0

@@ -1,8 +1,7 @@
-"""The roles of a medical order (LINS, medical order explanation): terms, their explanation, questions that stand alone.
+"""The roles of a medical order (LINS, medical order explanation): terms, plain lines, self-contained questions.
 
-Inputs, outputs and how a chat model is asked. A model's term must stand in the order exactly as it writes it; a plain
-line must hold every number, dose and negation of the order's line; a question must not hold what identifies a patient.
-What does not is rejected. Plain words are a model's alone: there are no rules that restate an order.
+Inputs, outputs and prompts. A reply is rejected if a term is not in the order as written, a plain line lacks a number,
+dose or negation of the order's line, or a question identifies the patient. No rules restate an order.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from localmed.text.language import detect
 from localmed.text.medicines import names as medicines
 from localmed.text.tables import listed, table
 
-TERMS = 60  # of an order at most: what a page of orders holds
+TERMS = 60  # of an order at most: one page of orders
 _LETTER = re.compile(r"[^\W\d_]")
 _PERIODS = {"7": "days", "52": "weeks", "12": "months"}
-LINES = 80  # of an order that are restated, the same page
+LINES = 80  # of an order that are restated: the same page
 # The part of an address before its @ has 64 characters at most (RFC 5321); without a bound a long word takes minutes.
 IDENTIFYING = re.compile(
     r"(?:\b(?i:tel|phone|mobile|mrn|id|email|ssn|dob)\b[.:：#]?\s*|(?:电话|手机|住院号|病历号|身份证号?)[:：]?\s*)?"
@@ -52,27 +51,27 @@ class OrderInput:
 
     @property
     def language(self) -> str:
-        """The order's."""
+        """The order's language."""
         return detect(self.order)
 
 
 @dataclass(frozen=True, slots=True)
 class PlainInput:
-    """The lines of an order. The result of ``PLAIN_ORDER`` has one text a line, "" where it did not keep all of it."""
+    """The lines of an order. The result of ``PLAIN_ORDER`` has one text a line, "" if it does not keep everything."""
 
     lines: tuple[str, ...]
 
     @property
     def language(self) -> str:
-        """The order's."""
+        """The order's language."""
         return detect("\n".join(self.lines))
 
 
 @dataclass(frozen=True, slots=True)
 class RetrievalInput(QuestionInput):
-    """A follow-up question about an order. ``patient`` is what is known of the patient, ``terms`` those of both texts.
+    """A follow-up question about an order, with the record (``patient``) and the terms.
 
-    The result is a question that stands alone and holds nothing that identifies the patient.
+    The result is a self-contained question that does not identify the patient.
     """
 
     patient: str = ""
@@ -81,13 +80,13 @@ class RetrievalInput(QuestionInput):
 
 
 def names_nothing(text: str) -> bool:
-    """Whether ``text`` is a sign or made of words that name nothing a patient must know, such as "from midnight"."""
+    """Whether ``text`` has no letters or only ordinary words, such as "from midnight"."""
     words = folded(text).split()
     return not _LETTER.search(text) or set(words) <= set(listed(table("orders")["no_names"]["en"]))
 
 
 def _terms(task: OrderInput, value: Any) -> tuple[OrderTerm, ...]:
-    """The terms where they stand: a small model does not keep to the order of what it copies."""
+    """The terms with their places: a small model does not keep the order of copies."""
     terms: list[OrderTerm] = []
     place = 0
     for text in value["terms"]:
@@ -109,13 +108,13 @@ def _plain(task: PlainInput, value: Any) -> tuple[str, ...]:
     plain = [" ".join(str(line).split()) for line in value["lines"]]
     if len(plain) != len(task.lines):
         raise Rejected("agents.lines_left_out")
-    return tuple(_survivor(line, text, task.language) for line, text in zip(task.lines, plain, strict=True))
+    return tuple(_faithful(line, text, task.language) for line, text in zip(task.lines, plain, strict=True))
 
 
-def _survivor(line: str, plain: str, expected: str) -> str:
-    """``plain`` if every fact and medicine of ``line`` is in it, and none of its own, in ``expected``; else "".
+def _faithful(line: str, plain: str, expected: str) -> str:
+    """``plain`` if it has exactly the facts and medicines of ``line`` in the language ``expected``, else "".
 
-    What an abbreviation of the line stands for is no fact of its own, and its digits ("O2") are no number.
+    The meaning of an abbreviation is no added fact, and its digits ("O2") are no number.
     """
     if not plain or detect(plain) != expected or medicines(line) != medicines(plain):
         return ""
@@ -145,14 +144,14 @@ _NAMED = (
 
 
 def names_in(patient: str) -> tuple[str, ...]:
-    """The names that a patient's information gives as such, whole and in parts, longest first."""
+    """The names in a patient's information, whole and in parts, longest first."""
     names = [match[1] for pattern in _NAMED for match in pattern.finditer(patient)]
     names += [part for name in names for part in name.split() if len(part) > 2]
     return tuple(sorted(set(names), key=lambda name: (-len(name), name)))
 
 
 def without_identity(text: str, patient: str = "") -> str:
-    """``text`` without the names that it or ``patient`` gives, and without numbers and dates that identify."""
+    """``text`` without names in it or in ``patient`` and without identifying numbers and dates."""
     for name in dict.fromkeys((*names_in(patient), *names_in(text))):
         text = text.replace(name, "…")
     return IDENTIFYING.sub("…", text)
@@ -177,7 +176,7 @@ def _plain_schema(task: PlainInput) -> Any:
     return shown.object_of({"lines": {"type": "array", "items": item, "minItems": count, "maxItems": count}})
 
 
-# The terms of an order that a patient may not know, exactly as written (LINS, medical term extraction agent (MTEA)).
+# LINS, medical term extraction agent (MTEA).
 MEDICAL_TERMS = Role(
     "medical_terms",
     "2",
@@ -188,14 +187,13 @@ MEDICAL_TERMS = Role(
         max_tokens=800,
     ),
 )
-# Each line of an order in plain words, with every number, dose and negation (LINS, medical order explanation).
+# LINS, medical order explanation.
 PLAIN_ORDER = Role(
     "plain_order",
     "2",
     Writing(_plain_schema, _plain_prompt, _plain, max_tokens=1500),
 )
-# A patient's follow-up question made to stand alone, without what identifies the patient (LINS, retrieval question
-# agent (QEA)).
+# LINS, retrieval question agent (QEA).
 RETRIEVAL_QUESTION = Role(
     "retrieval_question",
     "2",

@@ -1,15 +1,13 @@
-"""The roles of a medical order without a language model: terms by name, definitions by quotation, questions as asked.
+"""The roles of a medical order without a language model: finds terms by name and quotes definitions.
 
-A term (LINS, medical term extraction agent) is a medicine of our table, or a name of the concept graph or of the
-library (a document's title, a heading, a row of a table), exactly as written, the longest at each place. Nothing is
-said of it; a term on a line that may deny or stop it is not explained: a medicine's use would tell the patient to take
-it. Not covered: terms that neither
-table, graph nor library holds. ``WORDS`` and ``NAMED`` bound what is looked up; time is linear in the text.
+A term (LINS, medical term extraction agent) is a medicine of the table, or a name of the concept graph or the library
+(title, heading, first cell of a table's row), exactly as written, the longest at each place. A term on a line that may
+deny or stop it is not explained: reading what a medicine is for would tell the patient to take it. ``WORDS`` and
+``NAMED`` bound the look-ups; time is linear in the text.
 
-A term is explained by a sentence that begins with that very name and says what it is ("is a", "means", "lowers"), the
-sources in the order in which they were given (leaflets first). A sentence that only mentions the term, or that defines
-another of its family, explains nothing, and neither does one that holds a dose. Nothing is restated: ``PLAIN_ORDER``
-needs a chat model.
+A definition is a sentence that begins with the term's name and says what it is ("is a", "means", "lowers"), from the
+first source that has one (leaflets first). A sentence that only mentions the term, defines another of its family or
+gives a dose is none. Plain words need a chat model (``PLAIN_ORDER``).
 """
 
 from __future__ import annotations
@@ -29,12 +27,12 @@ from localmed.text.medicines import Mention
 from localmed.text.tables import cues
 
 LONGEST = 320  # characters of a sentence that explains; a longer one is no plain explanation
-LOOKED_AT = 10  # passages whose headings are read for one name
+LOOKED_AT = 10  # passages whose headings are searched for one name
 WORDS = 5  # of a term's name at most
-NAMED = 2_000  # names asked of graph and library for one order: each costs up to a tenth of a millisecond
+NAMED = 2_000  # names of one order looked up in graph and library: each takes up to 0.1 ms
 SHORTEST = 3  # characters of a name in English, 2 in Chinese
 
-Known = Callable[[str], bool]  # whether the graph or the library has a name
+Known = Callable[[str], bool]  # whether graph or library have a name
 
 _WORD = re.compile(rf"[A-Za-z0-9][A-Za-z0-9'’/.]*[A-Za-z0-9]|[A-Za-z0-9]|[{HAN}]+")
 _HAN = re.compile(f"[{HAN}]")
@@ -80,9 +78,7 @@ def is_name(graph: Graph, lexical: LexicalIndex, name: str) -> bool:
 
 
 def names_of(passage: Passage) -> frozenset[str]:
-    """What a passage is about, folded: its title and headings, also without a bracket or what stands before a colon,
-    and the first cell of each row of a table.
-    """
+    """Folded names of a passage: its title and headings, whole and in parts, and the first cell of each table row."""
     named = [passage.title, *passage.headings]
     if passage.table:
         named += [row.partition(";")[0] for row in passage.text.splitlines()]
@@ -90,7 +86,7 @@ def names_of(passage: Passage) -> frozenset[str]:
 
 
 def _spellings(heading: str) -> Iterator[str]:
-    """A heading whole, and each name it gives: "Laboratory guide: INR", "Full blood count (CBC)", "血常规（CBC）"."""
+    """A heading and its parts: "Laboratory guide: INR", "Full blood count (CBC)", "血常规（CBC）"."""
     yield heading
     for part in re.split(r"[:：(（)）/、,，;；]| [-–—] | or |或|又称", heading):
         yield part.strip(" ?？.。")
@@ -100,7 +96,7 @@ def _spellings(heading: str) -> Iterator[str]:
 
 
 def terms(order: str, known: Known = lambda _: False) -> list[orders.OrderTerm]:
-    """The terms of ``order``, in its order; ``known`` is asked for names."""
+    """The terms of ``order``, in order."""
     plain = aligned(order)
     ends = {mention.start: (mention.end, "medicine") for mention in medicines.mentions(plain)}
     taken = bytearray(len(order))
@@ -113,7 +109,7 @@ def terms(order: str, known: Known = lambda _: False) -> list[orders.OrderTerm]:
 
 
 def _named(text: str, known: Known) -> Iterator[Span]:
-    """The names of the graph and the library, the longest at each place, until ``NAMED`` were asked for."""
+    """The longest known name at each place, until ``NAMED`` were looked up."""
     words, place = list(_words(text)), 0
     answers: dict[str, bool] = {}
     while place < len(words) and len(answers) < NAMED:
@@ -142,7 +138,7 @@ def _runs(text: str, words: list[Span], first: int) -> Iterator[Span]:
 
 
 def _words(text: str) -> Iterator[Span]:
-    """English words, and Chinese ones as ``rjieba``'s dictionary cuts them."""
+    """English words, and Chinese words by ``rjieba``'s dictionary."""
     for match in _WORD.finditer(text):
         if not _HAN.match(match[0]):
             yield match.span()
@@ -157,12 +153,12 @@ def _words(text: str) -> Iterator[Span]:
 
 # --- lines ---
 
-# The fluid that a medicine is given in: "in 250 mL sodium chloride 0.9%", "0.9%氯化钠注射液 100ml+头孢曲松".
+# The fluid for a medicine: "in 250 mL sodium chloride 0.9%", "0.9%氯化钠注射液 100ml+头孢曲松".
 _FLUID = "sodium chloride"
 _IN = re.compile(r"(?:\b(?:in|with)\b|[+加入于])\s*(?:\d[\d.,]*\s*m?l\b)?\s*(?:of\b)?\s*(?:\d[\d.,]*\s*%)?\s*$")
 _OWN_DOSE = re.compile(r"\s*\d[\d.,]*\s*m?g\b")  # of a salt that is given itself
 _TAKES = re.compile(r"(?:注射液)?\s*\d[\d.,]*\s*ml\s*[+加]")
-_NEAR = 40  # characters before the fluid that say so
+_NEAR = 40  # characters before the fluid
 _STOPPED = re.compile(
     r"\b(?:stop\w*|hold\w*|held|withh\w+|discontinu\w+|cease\w*|omit\w*|dont|cancel\w*)\b|n['’]t\b|停|禁(?!食|饮)|不(?!适|良|超过|规则|断|同|足|明)|勿|忌|避免|别(?=[吃喝用停给打])|取消|无需",
     re.IGNORECASE,
@@ -174,9 +170,9 @@ _JOINED = re.compile(r"\s*[/+-]\s*")
 
 
 def lines_of(order: str) -> Iterator[Span]:
-    """The lines of an order that hold words, ``start:end``, without the blanks around them.
+    """The lines of an order with words, ``start:end``, trimmed.
 
-    None is cut at its semicolons: "STOP: warfarin; digoxin" would lose what is said of the second.
+    Lines are not split at semicolons: in "STOP: warfarin; digoxin" the second would lose its verb.
     """
     for line in _ROW.finditer(order):
         if any(character.isalpha() for character in line[0]):
@@ -189,8 +185,8 @@ def _trimmed(order: str, start: int, end: int) -> Span:
 
 
 def medicines_of(line: str) -> tuple[str, ...]:
-    """The medicines of a line, as written: one by two names, a listed combination ("paracetamol/codeine") and the fluid
-    that one is given in count once. Not covered: names that also stand for what is measured ("potassium").
+    """The medicines of a line as written. Two names of one, a listed combination ("paracetamol/codeine") and a fluid
+    for another medicine count once. Names that may also be measured ("potassium") are not covered.
     """
     text = fold(aligned(line))
     counted: list[Mention] = []
@@ -207,7 +203,7 @@ def medicines_of(line: str) -> tuple[str, ...]:
 
 
 def is_stopped(order: str, term: orders.OrderTerm) -> bool:
-    """Whether the line of a term may say that it is not done or not taken."""
+    """Whether the line of ``term`` may stop or deny it."""
     start = order.rfind("\n", 0, term.start) + 1
     line = order[start:].partition("\n")[0]
     apart = f"{line[: term.start - start]} {line[term.end - start :]}"
@@ -219,8 +215,8 @@ def is_stopped(order: str, term: orders.OrderTerm) -> bool:
 
 
 def above(order: str, start: int) -> str:
-    """What may reach into the line at ``start`` of ``order``: the heading over it, which ends with a colon, and the end
-    of the line before it where that breaks off at a denial or a condition ("Do not").
+    """The text that may apply to the line at ``start``: the heading above it, which ends with a colon, and the last
+    word of the line before if that is a denial or condition ("Do not").
     """
     lines = [line.strip() for line in _BLANK.split(order[:start])[-1].splitlines()]
     heading = next((line for line in reversed(lines) if line.endswith((":", "："))), "")
@@ -231,7 +227,7 @@ def above(order: str, start: int) -> str:
 
 
 def _dosed(text: str, one: Mention, other: Mention) -> bool:
-    """Whether a dose stands between two other names of one medicine: each is a product that has its own."""
+    """Whether a dose stands between two different names of one medicine: they are two products."""
     apart = text[one.start : one.end] != text[other.start : other.end]
     return apart and bool(units.dose(counted=True).search(text, one.end, other.start))
 
@@ -243,7 +239,7 @@ def _is_fluid(text: str, mention: Mention) -> bool:
 
 
 def _same(one: Mention, other: Mention) -> bool:
-    """Whether both name the same ingredients, or one of them the other's class."""
+    """Whether both have the same ingredients, or one is the other's class."""
     if one.ingredients and other.ingredients:
         return one.ingredients == other.ingredients
     return bool(set(one.classes) & set(other.classes))
@@ -253,9 +249,9 @@ def _same(one: Mention, other: Mention) -> bool:
 
 
 def definition_of(names: Sequence[str], evidence: Iterable[Evidence]) -> tuple[Statement, ...]:
-    """The first sentence that defines a term by one of its ``names``, verbatim; none where no source does.
+    """The first sentence that defines a term by one of its ``names``, quoted, or nothing.
 
-    What stands under a heading of that very name, below the document's title, defines it too: so a glossary is written.
+    The first sentence under a heading of that name, below the document's title, counts too (glossaries).
     """
     known = [name for name in dict.fromkeys(names) if name]
     keys = {folded(name) for name in known}
@@ -279,14 +275,14 @@ def definition_of(names: Sequence[str], evidence: Iterable[Evidence]) -> tuple[S
 
 
 def _explains(row: str, keys: set[str]) -> bool:
-    """Whether a row of a glossary of two columns ("Term: INR; Meaning: ...") is of one of ``keys``, without a dose."""
+    """Whether a glossary row of two columns ("Term: INR; Meaning: ...") explains one of ``keys`` without a dose."""
     cells = [cell.partition(":")[2] or cell.partition("：")[2] or cell for cell in re.split(r"[;；]\s*", row)]
     named = any(folded(part) in keys for part in _spellings(cells[0].strip()))
     return len(cells) == 2 and named and len(row) <= LONGEST and not _holds_amount(row)
 
 
 def defines(sentence: str, names: list[str]) -> bool:
-    """Whether a sentence begins with one of ``names`` and says what that is, without an amount."""
+    """Whether a sentence begins with one of ``names`` and defines it without an amount."""
     if _holds_amount(sentence):
         return False
     plain = _without_article(sentence)
@@ -301,7 +297,7 @@ def _without_article(sentence: str) -> str:
 
 
 def _holds_amount(text: str) -> bool:
-    """Whether ``text`` says how much or how long: an explanation adds no number that the order lacks."""
+    """Whether ``text`` has a dose or duration: an explanation adds no number to the order."""
     return bool(units.dose(counted=True).search(text) or _HOW_LONG.search(text))
 
 
@@ -314,7 +310,7 @@ def _of_another(sentence: str, heading: str, names: Sequence[str]) -> bool:
 
 
 def names_for(term: orders.OrderTerm, reader_language: str) -> tuple[str, ...]:
-    """What else a term is called in a source: the ingredient of a brand, what an abbreviation stands for."""
+    """Other names of a term in sources: the ingredient of a brand, the meaning of an abbreviation."""
     meanings = meaning(term.text, reader_language) if term.text.isascii() else ""
     ingredients = medicines.ingredients(term.text)
     ingredient = medicines.name_in(reader_language, *ingredients) if len(ingredients) == 1 else ""
@@ -331,6 +327,6 @@ _INTRODUCED = re.compile(
 
 
 def retrieval_question(task: orders.RetrievalInput) -> str:
-    """The question without names, numbers and dates that identify."""
+    """The question without identifying names, numbers and dates."""
     question = orders.without_identity(_INTRODUCED.sub("", task.question), f"{task.patient}\n{task.order}")
     return " ".join(question.replace("…", " ").split()).lstrip(" .,;:。，；：")

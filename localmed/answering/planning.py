@@ -1,13 +1,13 @@
-"""The roles of source planning (Omni-RAG): which source is asked what, how good the result is, and whom to ask again.
+"""The roles of source planning (Omni-RAG): plan queries for each source, score the results, suggest others.
 
-A plan says which queries go to which source::
+A plan lists the queries of each source::
 
     {"book": ["query", "query"], "guideline": [], "graph": [{"term": "heart failure", "query": "signs"}]}
 
-The paper writes tags (``<book> query ; query </book>``). A schema can hold a model to JSON on every server, and a small
-model that wrote tags by itself wrote none that could be read. Beside the paper's sources there are ours, ``leaflet``
-and ``local``. Every source that there is has its list, of up to three queries; a list may be empty, not all of them.
-A model tuned for it can take the planner's place. Without one the question goes to every source as it is.
+The paper uses tags (``<book> query ; query </book>``). Every server can enforce JSON by a schema, and a small model
+wrote no readable tags. ``leaflet`` and ``local`` are additions to the paper's sources. Each available source has a list
+of up to three queries; not all lists may be empty. A tuned model can be the planner. Without a model the question goes
+to every source.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from localmed.domain import Kind
 from localmed.domain.errors import Rejected
 
 QUERIES = 3  # of one source at most (Omni-RAG, Prompt E.2)
-QUERY_CHARACTERS = 160  # of a query that a planner writes: a question as it is asked fits
-QUESTION_CHARACTERS = 300  # of a question that is searched as it is
+QUERY_CHARACTERS = 160  # of a planner's query: a whole question fits
+QUESTION_CHARACTERS = 300  # of a question used as a query
 TERM_CHARACTERS = 80
 SOURCES = {
     "book": Kind.BOOK,
@@ -36,10 +36,10 @@ SOURCES = {
     "local": Kind.LOCAL,
 }
 GRAPH = "graph"
-_Query = TypeVar("_Query", str, tuple[str, str])  # of a text, or a term and a query of the graph
-TERMS = 3  # looked up in the graph for a question as it is (Omni-RAG, Prompt E.5: fewer than four)
-PLAN_TOKENS = 1000  # of a plan whose every list is full
-BEST = 5  # the highest score of what was found
+_Query = TypeVar("_Query", str, tuple[str, str])  # a query of text, or a term and query of the graph
+TERMS = 3  # of a question looked up in the graph (Omni-RAG, Prompt E.5: fewer than four)
+PLAN_TOKENS = 1000  # of a plan with full lists
+BEST = 5  # the highest score of results
 PSEUDO_CHARACTERS = 1200  # of a pseudo-document: about 200 words
 
 DESCRIBED = {
@@ -66,7 +66,7 @@ DESCRIBED = {
 
 @dataclass(frozen=True, slots=True)
 class SourcePlan:
-    """The queries of each source that is read as text, and (term, query) of the concept graph."""
+    """The queries of each text source, and (term, query) pairs for the concept graph."""
 
     book: tuple[str, ...] = ()
     guideline: tuple[str, ...] = ()
@@ -77,18 +77,18 @@ class SourcePlan:
     local: tuple[str, ...] = ()
 
     def queries(self, source: str) -> tuple[str, ...]:
-        """Those of a source of ``SOURCES``."""
+        """The queries of a source of ``SOURCES``."""
         queries: tuple[str, ...] = getattr(self, source)
         return queries
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is to be searched."""
+        """Whether there is no query."""
         return not (self.graph or any(self.queries(source) for source in SOURCES))
 
 
 def plan_schema(sources: Sequence[str]) -> Mapping[str, Any]:
-    """The schema of a plan that asks ``sources`` and no other."""
+    """The schema of a plan for ``sources``."""
     query = {"type": "string", "minLength": 2, "maxLength": QUERY_CHARACTERS}
     pair = shown.object_of({"term": {"type": "string", "minLength": 2, "maxLength": TERM_CHARACTERS}, "query": query})
     items = {name: pair if name == GRAPH else query for name in _ordered(sources)}
@@ -98,7 +98,7 @@ def plan_schema(sources: Sequence[str]) -> Mapping[str, Any]:
 
 
 def read_plan(value: Mapping[str, Any]) -> SourcePlan:
-    """The plan of an object of ``plan_schema``; raise ``Rejected`` for one that asks nothing."""
+    """The plan of an object of ``plan_schema``; raise ``Rejected`` for one without queries."""
     named = {source: _distinct(map(_line, value.get(source, ()))) for source in SOURCES}
     pairs = ((_line(pair["term"]), _line(pair["query"])) for pair in value.get(GRAPH, ()))
     plan = SourcePlan(**named, graph=_distinct(pair for pair in pairs if all(pair)))
@@ -108,9 +108,9 @@ def read_plan(value: Mapping[str, Any]) -> SourcePlan:
 
 
 def with_question(plan: SourcePlan, question: str) -> SourcePlan:
-    """``plan`` with the question itself before the queries of each source that it asks.
+    """``plan`` with the question as first query of each of its sources.
 
-    What a model writes is read whatever it is worth: queries of a small one found nothing where the question did.
+    A small model's queries found nothing where the question did.
     """
     first = question[:QUESTION_CHARACTERS]
     lists: dict[str, Any] = {
@@ -120,7 +120,7 @@ def with_question(plan: SourcePlan, question: str) -> SourcePlan:
 
 
 def written(plan: SourcePlan, sources: Sequence[str] = ()) -> str:
-    """``plan`` in JSON, with an empty list for those of ``sources`` that it does not ask."""
+    """``plan`` as JSON, with empty lists for unused ``sources``."""
     lists: dict[str, Any] = {name: getattr(plan, name) for name in _ordered((*SOURCES, GRAPH))}
     lists = {name: queries for name, queries in lists.items() if queries or name in sources}
     if GRAPH in lists:
@@ -129,7 +129,7 @@ def written(plan: SourcePlan, sources: Sequence[str] = ()) -> str:
 
 
 def is_query(query: str) -> bool:
-    """Whether a planner can write ``query`` as it is."""
+    """Whether ``query`` has the form of a planner's query."""
     return 2 <= len(query) <= QUERY_CHARACTERS and query == _line(query)
 
 
@@ -151,7 +151,7 @@ def _distinct(values: Iterable[_Query]) -> tuple[_Query, ...]:
 
 @dataclass(frozen=True, slots=True)
 class PlanInput(QuestionInput):
-    """A question, the sources there are, and what was said of earlier plans (plan, suggestion), oldest first.
+    """A question, the available sources, and (plan, suggestion) of earlier plans, oldest first.
 
     The result is a ``SourcePlan``.
     """
@@ -162,14 +162,14 @@ class PlanInput(QuestionInput):
 
 @dataclass(frozen=True, slots=True)
 class PseudoInput(QuestionInput):
-    """A passage is wanted as ``source`` might hold it (Query2Doc). The result is a ``str``."""
+    """A request for a passage in the style of ``source`` (Query2Doc); the result is a ``str``."""
 
     source: str
 
 
 @dataclass(frozen=True, slots=True)
 class FoundInput(QuestionInput):
-    """What a plan found: ``texts``, best first. The result is a ``Feedback``."""
+    """A plan's results, ``texts``, best first; the result is a ``Feedback``."""
 
     plan: SourcePlan
     texts: tuple[str, ...]
@@ -178,7 +178,7 @@ class FoundInput(QuestionInput):
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """How good what was found is, 0 to ``BEST``, and what to ask instead."""
+    """The score of results, 0 to ``BEST``, and a suggestion for other queries."""
 
     score: int
     suggestion: str = ""
@@ -201,7 +201,7 @@ def _feedback(task: FoundInput, value: Any) -> Feedback:
     return Feedback(int(value["score"]), shown.in_language(suggestion, task.language) if suggestion else "")
 
 
-# Which queries go to which source (Omni-RAG, source planning).
+# Omni-RAG, source planning.
 PLAN = Role(
     "plan",
     "3",
@@ -212,13 +212,13 @@ PLAN = Role(
         max_tokens=PLAN_TOKENS,
     ),
 )
-# The question's terms to look up in the concept graph (Omni-RAG, term extraction for the graph).
+# Omni-RAG, term extraction for the graph.
 GRAPH_TERMS = Role(
     "graph_terms",
     "2",
     Writing(lambda _: shown.texts_schema("terms", TERMS, 100), lambda task: task.question, _terms, max_tokens=150),
 )
-# A passage as a source might hold it, searched in the question's place (Omni-RAG, baseline Query2Doc).
+# Omni-RAG, baseline Query2Doc: a passage to search for instead of the question.
 PSEUDO_DOCUMENT = Role(
     "pseudo_document",
     "2",
@@ -229,7 +229,7 @@ PSEUDO_DOCUMENT = Role(
         max_tokens=400,
     ),
 )
-# How good what a plan found is, and what to ask instead (Omni-RAG, baselines Reflexion and SeRTS).
+# Omni-RAG, baselines Reflexion and SeRTS.
 FEEDBACK = Role(
     "plan_feedback",
     "2",
@@ -247,7 +247,7 @@ ROLES = (PLAN, GRAPH_TERMS, PSEUDO_DOCUMENT, FEEDBACK)
 
 
 def rules(terms: Callable[[str], Sequence[str]]) -> Rules:
-    """What is done without a model; ``terms`` are those of a question that the concept graph knows."""
+    """The rules without a model; ``terms`` gives the terms of a question that the concept graph has."""
 
     def named(task: QuestionInput) -> tuple[str, ...]:
         return tuple(terms(task.question)[:TERMS])
@@ -260,6 +260,6 @@ def rules(terms: Callable[[str], Sequence[str]]) -> Rules:
     return {
         PLAN.name: plan,
         GRAPH_TERMS.name: named,
-        PSEUDO_DOCUMENT.name: lambda task: task.question,  # nothing is made up: the question stands for itself
+        PSEUDO_DOCUMENT.name: lambda task: task.question,  # nothing is invented
         FEEDBACK.name: lambda task: Feedback(round(BEST * task.probability)),
     }

@@ -1,12 +1,12 @@
-"""How reliable a study is, as a number (M-Eval, III-C and Fig. 4): its design, its date, and what speaks against it.
+"""The reliability score of a study by design, date and faults (M-Eval, III-C and Fig. 4).
 
 ``score = base + bonus - 0.3 * failed aspects``. The base is the publication type's (``clinical.publications``): 7 for a
 systematic review or a meta-analysis and 6 for a trial as in the paper; the rest of the table is ours.
 
-The newest date among the studies compared gains 1.0, the next 0.8, and so on down to 0.2; equal dates gain the same, a
-study without a date nothing. The four aspects are random selection, complete data, unbiased conclusions and blinding.
-A chat model is asked each of them of the title and abstract, where the settings name the role: a call for each study.
-It reads an abstract, not the study: an aspect may have been met and not been written down. Without it none has failed.
+The newest date among the studies compared gains 1.0, the next 0.8, down to 0.2; equal dates gain the same, a missing
+date nothing. The aspects are random selection, complete data, unbiased conclusions and blinding. If the settings name
+the role, a chat model judges them by title and abstract, one call for each study; an abstract may omit an aspect that
+the study met. Without a model none has failed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BONUSES = (1.0, 0.8, 0.6, 0.4, 0.2)  # by recency, the newest first; the paper's
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """A study's score and what it is made of; ``failed`` are names of ``ASPECTS``."""
+    """A study's score and its components; ``failed`` are names of ``ASPECTS``."""
 
     base: int
     bonus: float
@@ -41,7 +41,7 @@ class Reliability:
 
 
 def bonuses(dates: Sequence[str]) -> tuple[float, ...]:
-    """The bonus of each of ``dates`` (ISO, as precise as known; "" where there is none), by rank among them."""
+    """The bonus of each of ``dates`` (ISO, as precise as known, or "") by rank."""
     ranks = {date: rank for rank, date in enumerate(sorted({*dates} - {""}, reverse=True))}
     return tuple(BONUSES[ranks[date]] if ranks.get(date, len(BONUSES)) < len(BONUSES) else 0.0 for date in dates)
 
@@ -68,7 +68,7 @@ ASPECTS = tuple(_QUESTIONS)
 
 @dataclass(frozen=True, slots=True)
 class AppraisalInput:
-    """A study's title and abstract. The result is a tuple of the ``ASPECTS`` that they do not show."""
+    """A study's title and abstract; the result is a tuple of missing ``ASPECTS``."""
 
     title: str = field(repr=False)
     text: str = field(repr=False)
@@ -113,7 +113,7 @@ _DOUBTS = frozenset({"partial_retraction_in", "expression_of_concern_in"})
 
 
 def excluded(document: Document, planted: bool) -> str:
-    """Why ``document`` may not count, "" if it may: a code of ``verify.standing``."""
+    """The reason to exclude ``document``, a code of ``verify.standing``, or ""."""
     types = {type_.lower() for type_ in document.publication_types}
     links = {kind for kind, _ in document.relations}
     if not types.isdisjoint(of_standing(RETRACTED)) or not links.isdisjoint(_RETRACTED_LINKS):
@@ -126,5 +126,5 @@ def excluded(document: Document, planted: bool) -> str:
 
 
 def doubted(document: Document) -> bool:
-    """Whether the article's journal has retracted a part of it or expressed concern."""
+    """Whether the journal has retracted a part of the article or expressed concern."""
     return not _DOUBTS.isdisjoint(kind for kind, _ in document.relations)

@@ -1,7 +1,7 @@
-"""All roles, and who serves each: a chat model, rules, or nobody. The settings say; without a chat model it is rules.
+"""All roles, and what serves each by the settings: a chat model, rules (always without a model), or nothing.
 
-A role that is off is not asked for: flows look at ``RoleTable.on`` first. With every role off but the answer itself,
-asking is plain retrieval-augmented generation (LINS, MAIRAG: agents are switched on one by one).
+Flows look at ``RoleTable.on`` before they ask a role. With only the answer's role on, asking is plain
+retrieval-augmented generation (LINS, MAIRAG: agents are switched on one by one).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ ROLES: Mapping[str, Role] = {
 
 
 class Models(Protocol):
-    """What the rules need of a site."""
+    """The site's models that rules need."""
 
     @property
     def emergency_encoder(self) -> Embedder: ...  # noqa: D102
@@ -57,9 +57,9 @@ class Models(Protocol):
 
 
 def role_rules(library: Library, site: Models) -> Rules:
-    """What is done without a model over one library, by role.
+    """The rules over one library by role.
 
-    Rules are imported when a role that they serve is performed: all of them cost a command more than its search.
+    Each is imported at its first use: importing all takes longer than a command's search.
     """
 
     def of_planning() -> Rules:
@@ -110,7 +110,7 @@ def _performed(rules: Callable[[], Rules], name: str, task: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class RoleTable:
-    """``Performer`` of all roles: each by its own model, else the chat model, or by its rules, as ``serves`` says."""
+    """``Performer`` of all roles by their own model, the chat model or rules, as ``serves`` says."""
 
     roles: Mapping[str, Role]
     serves: Mapping[str, By]
@@ -120,18 +120,18 @@ class RoleTable:
 
     @property
     def on(self) -> frozenset[str]:
-        """The names of the roles that are served in fact."""
+        """The names of the roles that something serves."""
         return frozenset(name for name, role in self.roles.items() if self.by(role) != "off")
 
     def by(self, role: Role) -> By:
-        """Who serves ``role`` in fact: a chat model that is not there serves nothing."""
+        """What serves ``role``: a missing chat model serves nothing."""
         by = self.serves.get(role.name, "off")
         if by == "chat" and self._writer(role) is None:
             return "rules" if role.name in self.rules else "off"
         return by
 
     def model(self, role: Role) -> str:
-        """Which model serves ``role``: the role's name where it has one of its own, else "chat"."""
+        """The model of ``role``: the role's name if it has its own, else "chat"."""
         return role.name if role.name in self.own else "chat"
 
     def _writer(self, role: Role) -> Performer | None:
@@ -147,7 +147,7 @@ class RoleTable:
         raise UsageError("agents.role_off", role=role.name)
 
     def without_chat(self) -> RoleTable:
-        """The same roles by their rules alone."""
+        """The same roles by rules alone."""
         return replace(self, chat=None, own={})
 
 
@@ -160,13 +160,11 @@ def role_table(
     unfit: Collection[str] = (),
     own: Mapping[str, Performer] = MappingProxyType({}),
 ) -> RoleTable:
-    """Who serves ``roles``: ``usual`` for all but those that ``chosen`` (the settings' ``[roles]``) names.
+    """What serves ``roles``: ``usual``, or as ``chosen`` (the settings' ``[roles]``) names.
 
-    ``RULES_FIRST`` are served by rules unless they are named, and so are those for which the chat model is ``unfit``;
-    what has no rules is then off. A role that has a model of its ``own`` is served by it.
-
-    A role that cannot be served as usual (a chat model for rules only, or the other way round) is served as it can be;
-    raise ``BadSettings`` where the settings ask for what there is not.
+    Unless named, ``RULES_FIRST`` and roles for which the chat model is ``unfit`` are served by rules, or are off
+    without rules. A role with a model of its ``own`` is served by it. A role that cannot be served as usual is served
+    otherwise; raise ``BadSettings`` if the settings name what is missing.
     """
     serves: dict[str, By] = {}
     for name, role in roles.items():

@@ -20,9 +20,7 @@ from typing import Any, Protocol
 from localmed.domain import Message
 from localmed.domain.ports import Choice
 
-Rules = Mapping[str, Callable[[Any], Any]]  # role name -> what is done without a model
-
-
+Rules = Mapping[str, Callable[[Any], Any]]  # role name -> its rule without a model
 LANGUAGES = ("en", "zh")
 
 
@@ -37,25 +35,25 @@ QUOTED = {language: _table()[language]["quoted"] for language in LANGUAGES}
 
 @cache
 def instructions(role: str) -> Mapping[str, str]:
-    """Language -> what the model is told in ``role``."""
+    """The instructions of ``role`` by language."""
     return {language: _table()[role][language].replace("{quoted}", QUOTED[language]).strip() for language in LANGUAGES}
 
 
 def words(group: str, language: str) -> Mapping[str, str]:
-    """What is written beside quoted material in ``language``: the ``group`` "quoted_names", "kinds" or "record"."""
+    """The labels of ``group`` ("quoted_names", "kinds", "record") in ``language``."""
     called: Mapping[str, str] = _table()[language][group]
     return called
 
 
 def asked_by(language: str, audience: str, day: str) -> str:
-    """Who asks, and the date where it is known: by it a model may tell which edition is the newer one."""
+    """A line on who asks and any date, by which a model can find the newer edition."""
     line: str = _table()[language]["dated" if day else "undated"]
     return line.format(asker=_table()[language][audience], day=day)
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """What fits into a model's context: the places of the passages ``kept``, ascending; no ``note`` where all fit."""
+    """The places of passages ``kept`` in a model's context, ascending, with a ``note`` if some were left out."""
 
     kept: tuple[int, ...]
     note: Message | None = None
@@ -63,11 +61,10 @@ class Fitted:
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """A chat model writes one JSON object, or text where there is no schema.
+    """A chat model writes one JSON object, or text without a schema.
 
-    The user's message is ``prompt`` and then, each between marks, the ``passages``, most important first; where they do
-    not all fit into the context, ``shortened`` gives the input with those that did. ``read`` makes the output of the
-    reply's value (or text) and raises ``Rejected`` for one that cannot be used.
+    The user's message is ``prompt`` followed by ``passages`` between marks, most important first; ``shortened`` gives
+    the input with the passages that fit. ``read`` converts the reply and raises ``Rejected`` for an unusable one.
     """
 
     schema: Callable[[Any], Mapping[str, Any] | None]
@@ -80,9 +77,9 @@ class Writing:
 
 @dataclass(frozen=True, slots=True)
 class Choosing:
-    """A chat model chooses a label for each of several ``branches``, which share the ``prompt`` before them.
+    """A chat model chooses a label for each of ``branches``, which follow one ``prompt``.
 
-    ``labels`` are in the language's own words; ``read`` makes the output of the choices, in the branches' order.
+    ``labels`` by language; ``read`` converts the choices, in the branches' order.
     """
 
     labels: Mapping[str, tuple[str, ...]]
@@ -93,10 +90,7 @@ class Choosing:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What is asked for. ``version`` of the prompt and rules goes into provenance.
-
-    Without a ``form`` the role is served by rules only.
-    """
+    """A role; the ``version`` of its prompt and rules goes into provenance. Without a ``form`` only rules serve it."""
 
     name: str
     version: str
@@ -104,7 +98,7 @@ class Role:
 
     @property
     def instructions(self) -> Mapping[str, str]:
-        """Language -> what a model is told in this role."""
+        """The instructions by language."""
         return instructions(self.name)
 
 
@@ -112,8 +106,5 @@ class Performer(Protocol):
     """Serves roles."""
 
     def perform(self, role: Role, task: Any) -> Any:
-        """Do what ``role`` asks with ``task`` (the role's input type) and return its output type.
-
-        Raise ``Rejected`` where a model's reply cannot be used.
-        """
+        """Perform ``role`` on its input ``task``; raise ``Rejected`` for an unusable reply of a model."""
         ...

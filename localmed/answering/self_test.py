@@ -1,11 +1,11 @@
-"""A short self-test of a chat model, run when it is chosen: in which roles it does at least what the rules do.
+"""A short self-test of a newly chosen chat model: the roles in which it is at least as good as the rules.
 
-A weak model loses answers that rules give: one called sentences copied word for word conflicts, and let children's
-doses answer for adults. Each role has a few cases with a right answer (``self_test.toml``); one failed case leaves the
-role to the rules. A role without cases of its own goes with the one it is most like (``LIKE``). Whether a model can
-check answers is measured: on 30 labelled pairs in each language (``pairs.toml``) the area under the ROC curve of its
-probabilities must be ``LEAST``, and at the limit in force it may let pass and stop wrongly no more than ``AT_LIMIT``.
-Passing is no proof that a model is good, and the cases are few: they keep out what is certainly worse than rules.
+A weak model loses answers that rules give: one called verbatim sentences conflicts and used children's doses for
+adults. Each role has a few cases (``self_test.toml``); one failed case leaves the role to the rules. A role without
+cases follows a similar one (``LIKE``). The check of answers is measured on 30 labelled pairs in each language
+(``pairs.toml``): the area under the ROC curve of the model's probabilities must reach ``LEAST``, and at the limit in
+force at most ``AT_LIMIT`` may pass or be stopped wrongly. Passing is no proof of quality: the few cases only exclude
+models that are certainly worse than rules.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ LIKE: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is asked of a role, and whether the replies are right."""
+    """A role's tasks, and whether the replies are right."""
 
     role: Role
     tasks: tuple[Any, ...]
@@ -59,7 +59,7 @@ def failed(
     progress: Callable[[int, int], object] = lambda _done, _total: None,
     cases: Sequence[Case] = (),
 ) -> frozenset[str]:
-    """The names of the roles that ``performer`` fails in, of ``cases`` (all there are); raise what the model raises."""
+    """The names of the roles that ``performer`` fails in; the model's exceptions pass through."""
     unfit: set[str] = set()
     cases = cases or all_cases()
     for number, case in enumerate(cases, 1):
@@ -77,16 +77,13 @@ def _passed(performer: Performer, case: Case) -> bool:
 
 
 def all_cases() -> tuple[Case, ...]:
-    """The cases, those of one role after another."""
+    """All cases, grouped by role."""
     return tuple(case for case, _ in _cases())
 
 
 @cache
 def questions() -> Mapping[str, str]:
-    """Role -> the fingerprint of what a model is asked in it: the cases that it stands or falls by, and its prompt.
-
-    A result of the test is one of these questions and of no others.
-    """
+    """The fingerprint of each role's cases and prompt, for which a stored result is valid."""
     of_role: dict[str, list[object]] = {}
     for case, row in _cases():
         of_role.setdefault(case.role.name, []).append(row)
@@ -185,7 +182,7 @@ _MAKERS: Mapping[str, Callable[[Mapping[str, Any]], Case]] = {
 
 
 def _check(language: str, rows: Sequence[Mapping[str, str]]) -> Case:
-    """All pairs of ``language``; those that are right must be told from the others, and at the limit in force."""
+    """All pairs of ``language``, which the model must separate, also at the limit in force."""
     pairs = [(row["text"], row[kind]) for row in rows for kind in KINDS]
     tasks = tuple(
         check.SupportInput(check.ALONE[language], tuple(pairs[at : at + check.TOGETHER]))
@@ -195,7 +192,7 @@ def _check(language: str, rows: Sequence[Mapping[str, str]]) -> Case:
 
 
 def _at_limit(replies: Sequence[Sequence[Stance]]) -> bool:
-    """Whether few wrong statements pass the check as it is used, and few right ones are stopped."""
+    """Whether few wrong statements pass the check and few right ones are stopped."""
     right, wrong = (
         [check.verdict(stance, check.MODEL).support is Support.SUPPORTED for stance in given]
         for given in _given(replies)
@@ -204,13 +201,13 @@ def _at_limit(replies: Sequence[Sequence[Stance]]) -> bool:
 
 
 def _given(replies: Sequence[Sequence[Stance]]) -> tuple[list[Stance], list[Stance]]:
-    """What the right statements were given, and what the wrong ones."""
+    """The probabilities of right statements, and of wrong ones."""
     given = [stance for reply in replies for stance in reply]
     return given[:: len(KINDS)], given[1 :: len(KINDS)]
 
 
 def area(replies: Sequence[Sequence[Stance]]) -> float:
-    """The area under the ROC curve: how often a right statement is given more than a wrong one; half for as much."""
+    """The area under the ROC curve of right against wrong statements; ties count half."""
     right, wrong = ([stance.entailment for stance in given] for given in _given(replies))
     return area_under_roc(right, wrong) or 0.0
 

@@ -1,11 +1,10 @@
-"""M-Eval's vote (III-D, formulas 1 and 4, Fig. 5): studies for and against a claim, weighed by how reliable they are.
+"""M-Eval's vote (III-D, formulas 1 and 4, Fig. 5): studies for and against a claim, weighted by reliability.
 
-Each study supports a claim (+1), contradicts it (-1) or says neither (0). The sum of vote times reliability decides;
-zero with votes goes to support, as in the paper. The losing group is dropped, the winning one is the main evidence.
-No vote at all is "not enough evidence", or "not judged" where no model judged any study: neither is support or
-contradiction. A response with a contradicted claim is mistaken; it is correct only if every claim is supported. What
-the answer rested on is sound or poor by how it voted (``judged``); a group with equally many votes on either side of
-the outcome is not called misleading.
+Each study supports a claim (+1), contradicts it (-1) or does neither (0). The sum of vote times reliability decides;
+zero with votes means support, as in the paper. The winning group is the main evidence, the losing one is dropped. No
+vote is "not enough evidence", or "not judged" if no model judged any study. A response with a contradicted claim is
+mistaken; it is correct if every claim is supported. The evidence given with an answer is rated by its votes
+(``judged``); equal numbers with and against the outcome are not misleading.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ OUTDATED_YEARS = 10  # older than the newest study found by that: practice has m
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Of one claim: label, weighed sum, and the votes (in the studies' order)."""
+    """A claim's label, weighted sum and votes (in the studies' order)."""
 
     label: Label
     total: float
@@ -36,7 +35,7 @@ class Outcome:
 
     @property
     def side(self) -> int:
-        """The vote of the winning group: +1, -1, or 0 where nobody voted."""
+        """The vote of the winning group: +1, -1, or 0 without votes."""
         return {Label.SUPPORTED: 1, Label.CONTRADICTED: -1}.get(self.label, 0)
 
     @property
@@ -51,9 +50,9 @@ class Outcome:
 
     @property
     def heterogeneity(self) -> tuple[float, float, int]:
-        """Cochran's Q, tau squared, and of how many votes cast (III-D, formulas 2 and 3; DerSimonian & Laird 1986).
+        """Cochran's Q, tau squared and the number of votes (III-D, formulas 2 and 3; DerSimonian & Laird 1986).
 
-        Abstracts do not state sampling variances; M-Eval gives every study the same, here 1. A vote is the effect.
+        The vote is the effect. Abstracts state no sampling variances, so every study has the same, 1, as in M-Eval.
         """
         voters = sum(map(abs, self.votes))
         q = voters - sum(self.votes) ** 2 / voters if voters else 0.0
@@ -61,16 +60,16 @@ class Outcome:
 
 
 def vote(stance: Stance) -> int:
-    """The vote of a study that takes ``stance``; one that was not judged has none."""
+    """The vote for ``stance``; 0 if not judged."""
     if stance.label == "entailment" and stance.entailment >= FOR:
         return 1
     return -1 if stance.label == "contradiction" and stance.contradiction >= AGAINST else 0
 
 
 def outcome(votes: Sequence[int], scores: Sequence[float], judged: bool = True) -> Outcome:
-    """The outcome of ``votes`` (+1, 0, -1) by studies with the reliability ``scores``, in the same order.
+    """The outcome of ``votes`` (+1, 0, -1) by studies with reliability ``scores``, in the same order.
 
-    Without ``judged`` there are studies that bear on the claim, and nobody judged any of them.
+    ``judged`` is False if no relevant study was judged.
     """
     total = fsum(value * score for value, score in zip(votes, scores, strict=True))
     weighed = Label.CONTRADICTED if total < -TIE else Label.SUPPORTED
@@ -79,9 +78,9 @@ def outcome(votes: Sequence[int], scores: Sequence[float], judged: bool = True) 
 
 
 def response(labels: Sequence[Label], carried: bool = True) -> Label:
-    """The response's label from those of its claims; nothing was shown of a response without claims.
+    """The response's label by its claims.
 
-    Without ``carried`` (a sentence is not carried by what it cites, or the badge is red) it is never correct.
+    ``carried`` is False if a citation does not support its sentence or the badge is red; then it is never correct.
     """
     if Label.CONTRADICTED in labels:
         return Label.MISTAKEN
@@ -91,7 +90,7 @@ def response(labels: Sequence[Label], carried: bool = True) -> Label:
 
 
 def judged(outcomes: Sequence[Outcome], place: int) -> tuple[int, int, int]:
-    """How often the study at ``place`` voted with the outcome, against it, and not at all, where there was one."""
+    """The numbers of claims on which the study at ``place`` voted with the outcome, against it, and not at all."""
     decided = [(result.votes[place], result.side) for result in outcomes if result.side]
     aligned = sum(mine == side for mine, side in decided)
     against = sum(mine == -side for mine, side in decided)
@@ -99,10 +98,10 @@ def judged(outcomes: Sequence[Outcome], place: int) -> tuple[int, int, int]:
 
 
 def quality(counts: Sequence[tuple[int, int, int]], outdated: int) -> Quality:
-    """Of the evidence given, from each study's ``judged`` counts, ``outdated`` of them out of date or not in force.
+    """The quality of the given evidence by each study's ``judged`` counts; ``outdated`` counts old or excluded studies.
 
-    Misleading if it voted against the outcomes more often than with them; outdated if most of it is; irrelevant if it
-    cast no vote more often than one.
+    Misleading: more votes against the outcomes than with them. Outdated: most studies are. Irrelevant: more abstentions
+    than votes.
     """
     aligned, against, silent = (sum(count[column] for count in counts) for column in range(3))
     if against > aligned:
@@ -115,6 +114,6 @@ def quality(counts: Sequence[tuple[int, int, int]], outdated: int) -> Quality:
 
 
 def old(date: str, newest: str) -> bool:
-    """Whether ``date`` lies ``OUTDATED_YEARS`` or more before ``newest`` (ISO dates); no date is no age."""
+    """Whether ``date`` is ``OUTDATED_YEARS`` or more before ``newest`` (ISO dates); False without a date."""
     years = [int(day[:4]) for day in (date, newest) if day[:4].isdigit()]
     return len(years) == 2 and years[1] - years[0] >= OUTDATED_YEARS

@@ -1,10 +1,10 @@
-"""Writing an answer in one call: the question, the numbered sentences of the sections, and a reply held to a schema.
+"""Writes an answer in one call from the question and numbered sentences of sections, under a schema.
 
-A model cites by number, so that it can name no sentence that it was not shown. It says too whether the sources cover
-this patient, what they leave open, and what to search for once more. "Not covered, do this instead" is an answer.
+A model cites by number, so it cannot name a sentence that it was not shown. It also reports whether the sources cover
+this patient, what they leave open, and what to search for. "Not covered, do this instead" is an answer.
 
-The sections are given whole and in their order, up to ``TOKENS``; sentences in which a document says whom it is for,
-or not for, always go with it. What speaks to a language model is not given to one (``Block`` is made without it).
+Sections are given whole and in order, up to ``TOKENS``, with the sentences in which a document states whom it is for.
+Text that addresses a language model is left out.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from localmed.domain.errors import Rejected
 from localmed.text.furniture import furniture
 from localmed.text.language import sentences
 
-TOKENS = 3_000  # of sections in a prompt: small models read no more with profit, and on two cores 15 a second
+TOKENS = 3_000  # of sections in a prompt: more does not help small models, and two cores read 15 a second
 STATEMENTS, CHARACTERS = 8, 500  # of a reply, and of one statement
-CITED = 6  # sentences that one statement may rest on
-MISSING, MISSING_CHARACTERS = 4, 160  # what the sources leave open, each in a few words
-LOOK_FOR = 120  # characters that are searched for once more
+CITED = 6  # sentences that one statement may cite
+MISSING, MISSING_CHARACTERS = 4, 160  # open points
+LOOK_FOR = 120  # characters of the second search
 REPLY_TOKENS = 700
-SCOPE = 10  # sentences of one document that say whom it is for: a list of exclusions whole
+SCOPE = 10  # sentences of one document on its scope: a whole list of exclusions
 
-# Where a document says whom it is for: a heading, or a sentence. Marks only what a model must not overlook.
+# Headings and sentences in which a document states its scope, which a model must not overlook.
 _SCOPE_HEADING = re.compile(
     r"\b(?:scope|who (?:this|it) is for|applies to|exclu\w+|inclusion|not for|not covered|population)\b"
     r"|适用|除外|排除标准|纳入|^范围",
@@ -45,7 +45,7 @@ _SCOPE_SENTENCE = re.compile(
 
 
 class Covers(StrEnum):
-    """Whether the sources are for the patient of the question."""
+    """Whether the sources apply to the patient of the question."""
 
     YES = "yes"
     NO = "no"
@@ -54,7 +54,7 @@ class Covers(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """The characters ``start:end`` of the evidence called ``marker``, under the number by which a model cites them."""
+    """The sentence ``start:end`` of evidence ``marker``, with the number by which a model cites it."""
 
     number: int
     marker: str
@@ -65,23 +65,23 @@ class Numbered:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A section as a model reads it: what it is called, and its sentences."""
+    """A section for a model: its title and sentences."""
 
     title: str
     sentences: tuple[Numbered, ...]
 
     @property
     def text(self) -> str:
-        """Its sentences, each after its number."""
+        """The numbered sentences."""
         return "\n".join(f"[{one.number}] {' '.join(one.text.split())}" for one in self.sentences)
 
 
 @dataclass(frozen=True, slots=True)
 class WriteInput(QuestionInput):
-    """A question and the ``blocks`` that it is answered from; the result is a ``Written``.
+    """A question and the ``blocks`` to answer it from; the result is a ``Written``.
 
-    ``earlier`` are the questions before it, ``patient`` what is known of the patient (no statement can rest on it),
-    ``wrong`` what was wrong with the reply before this one.
+    ``earlier``: previous questions; ``patient``: the record, which no statement can cite; ``wrong``: faults of the
+    previous reply.
     """
 
     blocks: tuple[Block, ...]
@@ -95,7 +95,7 @@ class WriteInput(QuestionInput):
 
 @dataclass(frozen=True, slots=True)
 class Drafted:
-    """A sentence that a model wrote, the numbers that it rests on, and whether it computes something."""
+    """A model's sentence, the numbers it cites, and whether it is calculated."""
 
     text: str
     numbers: tuple[int, ...]
@@ -104,7 +104,7 @@ class Drafted:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a model made of the sections. Nobody has checked it yet."""
+    """A model's unchecked reply."""
 
     covers: Covers
     drafted: tuple[Drafted, ...]
@@ -113,7 +113,7 @@ class Written:
     left_out: Message | None = None
 
 
-# --- what a model is given --------------------------------------------------------------------------------------------
+# --- prompt -----------------------------------------------------------------------------------------------------------
 
 
 def blocks(
@@ -122,9 +122,9 @@ def blocks(
     scopes: Mapping[str, Sequence[Passage]],
     minted: Mapping[str, Evidence],
 ) -> tuple[Block, ...]:
-    """The first of ``sections`` that fit into ``TOKENS``, with the scope of each document (by its id) before them.
+    """The first of ``sections`` that fit into ``TOKENS``, each document's scope first.
 
-    ``minted`` gives the evidence of a scope's passage by its id.
+    ``scopes`` is by document id, ``minted`` the evidence of scope passages by passage id.
     """
     known = {piece.marker: piece for piece in evidence}
     chosen = [section for section in sections if all(_readable(known[marker]) for marker in section.markers)]
@@ -145,7 +145,7 @@ def blocks(
 
 
 def of_evidence(evidence: Sequence[Evidence]) -> tuple[Block, ...]:
-    """A block for each piece of ``evidence`` that a model may read, with all its sentences."""
+    """A block of all sentences for each piece of ``evidence`` that a model may read."""
     number, made = 0, list[Block]()
     for piece in evidence:
         if not _readable(piece):
@@ -157,30 +157,30 @@ def of_evidence(evidence: Sequence[Evidence]) -> tuple[Block, ...]:
 
 
 def _readable(piece: Evidence) -> bool:
-    """Whether a model may read it: it does not speak to one, and nobody withdrew it since it was found."""
+    """Whether a model may read ``piece``: it does not address a model and is not withdrawn."""
     return piece.for_models and piece.status is not Status.WITHDRAWN
 
 
 def scope_spans(passage: Passage) -> Iterator[tuple[int, int]]:
-    """The sentences of ``passage`` in which the document says whom it is for or not for."""
+    """The sentences of ``passage`` that state the document's scope."""
     around = furniture(passage)
     under, more = _headed(passage), False
     for start, end in sentences(passage.text):
         text = passage.text[start:end]
         if start not in around and (under or more or _SCOPE_SENTENCE.search(text)):
-            more = text.endswith((":", "：", ";", "；"))  # "It does not cover:" says nothing without its list
+            more = text.endswith((":", "：", ";", "；"))  # "It does not cover:" needs its list
             yield start, end
         else:
             more = False
 
 
 def _headed(passage: Passage) -> bool:
-    """Whether a heading of ``passage`` says that it is about whom the document is for."""
+    """Whether a heading of ``passage`` is about the document's scope."""
     return any(_SCOPE_HEADING.search(heading) for heading in passage.headings if heading != passage.title)
 
 
 def tokens(text: str) -> float:
-    """About how many tokens a text has in any tokenizer: a word some 1.3, a Chinese character some 0.8."""
+    """A text's approximate number of tokens: about 1.3 for a word, 0.8 for a Chinese character."""
     plain = sum(character.isascii() for character in text)
     return plain / 4 + (len(text) - plain) * 0.8 + 6
 
@@ -223,7 +223,7 @@ def _shortened(task: WriteInput, fitted: Fitted) -> WriteInput:
     return replace(task, blocks=tuple(task.blocks[place] for place in fitted.kept), left_out=fitted.note)
 
 
-# --- what comes back --------------------------------------------------------------------------------------------------
+# --- reply ------------------------------------------------------------------------------------------------------------
 
 
 def _schema(task: WriteInput) -> Mapping[str, Any]:
@@ -262,7 +262,7 @@ def _reply(task: WriteInput, value: Any) -> Written:
 
 
 def statements(reply: Written, given: Sequence[Block], evidence: Sequence[Evidence]) -> tuple[Statement, ...]:
-    """The sentences of ``reply``, each with whole sentences as its citations, in the sections' order."""
+    """The sentences of ``reply`` with citations in the sections' order."""
     by_number = {one.number: one for block in given for one in block.sentences}
     known = {piece.marker: piece for piece in evidence}
 
@@ -276,12 +276,12 @@ def statements(reply: Written, given: Sequence[Block], evidence: Sequence[Eviden
 
 
 def quoted(statement: Statement, evidence: Sequence[Evidence]) -> tuple[Statement, ...]:
-    """The sentences that ``statement`` rests on, quoted: what stands in its place where nobody could check it."""
+    """Quotations of the sentences that ``statement`` cites, which replace an unchecked statement."""
     known = {piece.marker: piece for piece in evidence}
     return tuple(known[one.marker].quotation(one.start, one.end) for one in statement.citations)
 
 
-# An answer from the numbered sentences of the sections found (LINS, MAIRAG: generator).
+# LINS, MAIRAG: generator.
 WRITE = Role(
     "write",
     "1",

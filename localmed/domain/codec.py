@@ -24,6 +24,7 @@ from localmed.messages import as_json, from_json
 TYPE = "type"  # names the class of an object if the field's type does not
 _PLAIN = (str, int, float, bool)
 GONE = {"Conflict": {"amounts", "caution"}, "TermPart": {"under"}}  # fields written by 0.1.0
+OLDER = ("NearestPart", "EffectPart", "ApplicabilityPart")  # classes written by 0.1.0, read as ``OlderPart``
 
 
 class Codec:
@@ -133,7 +134,7 @@ class Codec:
             return frozenset(self._tagged(item) for item in value["value"])
         if value[TYPE] == "mapping":
             return {self._tagged(name): self._tagged(item) for name, item in value["value"]}
-        kind = self._known.get(value[TYPE])
+        kind = self._known.get("OlderPart" if value[TYPE] in OLDER else value[TYPE])
         if kind is None:
             raise ValueError(f"no value is called {value[TYPE]!r}")
         return kind(value["value"]) if issubclass(kind, Enum) else self._object(value, kind)

@@ -35,12 +35,9 @@ class Definition:
     source: str = ""
 
 
-# --- ask --------------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
-class NearestPart:
-    """With an abstention: a sentence of each of the nearest passages."""
+class OlderPart:
+    """Sentences in a part that only release 0.1.0 wrote (``codec.OLDER``)."""
 
     statements: tuple[Statement, ...]
 
@@ -184,20 +181,6 @@ class ValuePart:
     """A value of the record, and the shown table rows whose range contains it."""
 
     value: Measured
-    statements: tuple[Statement, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class EffectPart:
-    """Numeric results, quoted from the sources."""
-
-    statements: tuple[Statement, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ApplicabilityPart:
-    """What the sources say about patients like this one, as a chat model read them."""
-
     statements: tuple[Statement, ...]
 
 
@@ -372,8 +355,8 @@ class ConceptPart(_NoStatements):
 
 
 Part: TypeAlias = (
-    NearestPart | LinePart | TermPart | UnexplainedPart | QuestionPart | ReadingLevelPart | DepartmentPart |
-    PicoPart | RecordPart | AllergyPart | InteractionPart | ValuePart | EffectPart | ApplicabilityPart | NotJudgedPart |
+    OlderPart | LinePart | TermPart | UnexplainedPart | QuestionPart | ReadingLevelPart | DepartmentPart |
+    PicoPart | RecordPart | AllergyPart | InteractionPart | ValuePart | NotJudgedPart |
     SourceLevelPart | CitationsPart | SupportPart | ResponsePart | AlertPart | ClaimPart | EvidenceQualityPart |
     StudiesPart | SourcePlanPart | ConceptPart
 )  # fmt: skip

@@ -24,7 +24,7 @@ from localmed.domain import (
     Verification,
     message,
 )
-from localmed.domain.parts import ConceptPart, DepartmentPart, NearestPart, SourcePlanPart
+from localmed.domain.parts import ConceptPart, DepartmentPart, OlderPart, SourcePlanPart
 from localmed.messages import ASIDE, joined, known
 from localmed.presentation import order, practice, verify
 from localmed.presentation.finding import NOT_SEARCHED
@@ -245,10 +245,10 @@ def part_view(part: Any, language: str) -> PartView:
     return VIEWS[type(part)](part, language)
 
 
-def nearest(part: NearestPart, language: str) -> PartView:
-    """A sentence of each passage, under a title that says what they are not."""
+def older(part: OlderPart, language: str) -> PartView:
+    """Sentences that an earlier version showed."""
     statements = tuple(statement_view(statement, language) for statement in part.statements)
-    return PartView(words(message("answer.nearest"), language), (), statements)
+    return PartView(words(message("answer.older"), language), (), statements)
 
 
 def department(part: DepartmentPart, language: str) -> PartView:
@@ -274,7 +274,7 @@ def concept(part: ConceptPart, language: str) -> PartView:
 
 
 VIEWS: Mapping[type, Shown] = {
-    NearestPart: nearest,
+    OlderPart: older,
     SourcePlanPart: source,
     ConceptPart: concept,
     DepartmentPart: department,

@@ -144,19 +144,22 @@ def reading_level(part: ReadingLevelPart, language: str) -> PartView:
 Lines = list[tuple[PartView, list[PartView]]]  # each line of an order, with what explains words of it
 
 
-def beside(parts: Sequence[Part], shown: Sequence[PartView]) -> tuple[Lines, list[PartView]]:
-    """The lines, each with the terms that stand in it first; and the parts that belong to no line."""
-    lines = [
-        (part, view, list[PartView]()) for part, view in zip(parts, shown, strict=True) if isinstance(part, LinePart)
-    ]
+def beside(parts: Sequence[Part], shown: Sequence[PartView], language: str) -> tuple[Lines, list[PartView]]:
+    """The lines, each with the terms that stand in it first; and the parts that belong to no line.
+
+    A line beside which nothing is explained says whom to ask.
+    """
+    pairs = list(zip(parts, shown, strict=True))
+    lines = [(part, view, list[PartView]()) for part, view in pairs if isinstance(part, LinePart)]
     rest: list[PartView] = []
-    for part, view in zip(parts, shown, strict=True):
+    for part, view in pairs:
         if isinstance(part, LinePart):
             continue
         at = part.start if isinstance(part, TermPart) else -1
         own = next((terms for whole, _, terms in lines if whole.start <= at < whole.end), rest)
         own.append(view)
-    return [(view, terms) for _, view, terms in lines], rest
+    ask = (Row("", words(message("explain.line_unexplained"), language)),)
+    return [(view if view.rows or terms else replace(view, rows=ask), terms) for _, view, terms in lines], rest
 
 
 VIEWS: Mapping[type, Any] = {

@@ -20,7 +20,7 @@ from localmed.domain.parts import LinePart, Restated
 from localmed.messages import ASIDE, COLON, joined
 from localmed.presentation.answer import view
 from localmed.presentation.neutral import neutral, words
-from localmed.presentation.order import in_language
+from localmed.presentation.order import beside, in_language
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -86,9 +86,12 @@ def leaflets(answer: Answer, date: str, languages: tuple[str, ...], window: Wind
 
 
 def _leaflet(answer: Answer, date: str, language: str) -> dict[str, Any]:
-    shown = view(in_language(answer, language), language, audience="patient")
+    told = in_language(answer, language)
+    shown = view(told, language, audience="patient")
     lines = [part for part in answer.parts if isinstance(part, LinePart)]
-    sections = [(title, list(parts)) for title, parts in groupby(shown.parts, lambda part: part.section) if title]
+    order_lines, _ = beside(told.parts, shown.parts, language)
+    parts = (*(line for line, _ in order_lines), *shown.parts[len(lines) :])
+    sections = [(title, list(group)) for title, group in groupby(parts, lambda part: part.section) if title]
     return {
         "language": language,
         "colon": joined(("", ""), language, COLON),

@@ -9,8 +9,6 @@ from typing import Any
 from localmed.domain import Message, Statement, message
 from localmed.domain.parts import (
     AllergyPart,
-    ApplicabilityPart,
-    EffectPart,
     InteractionPart,
     NotJudgedPart,
     PicoPart,
@@ -88,16 +86,6 @@ def value(part: ValuePart, language: str) -> PartView:
     return PartView(title, (), _statements(part.statements, language))
 
 
-def effects(part: EffectPart, language: str) -> PartView:
-    """Results in numbers, quoted."""
-    return PartView(words(message("ebm.effects"), language), (), _statements(part.statements, language))
-
-
-def applicability(part: ApplicabilityPart, language: str) -> PartView:
-    """What the sources say of such patients."""
-    return PartView(words(message("ebm.for_patient"), language), (), _statements(part.statements, language))
-
-
 def not_judged(part: NotJudgedPart, language: str) -> PartView:
     """What nobody judged, a line each."""
     rows = tuple(Row("", words(matter, language)) for matter in part.matters)
@@ -127,8 +115,6 @@ VIEWS: Mapping[type, Any] = {
     AllergyPart: allergy,
     InteractionPart: interaction,
     ValuePart: value,
-    EffectPart: effects,
-    ApplicabilityPart: applicability,
     NotJudgedPart: not_judged,
     SourceLevelPart: source_level,
 }

@@ -1,14 +1,14 @@
-"""A term's card from the concept graph: definition, synonyms, and the relations that matter to a question.
+"""A term's card from the concept graph: definition, synonyms and the relations relevant to a question.
 
-After Omni-RAG (MedOmniKB, "Graph" source): a concept is looked up, its definition and all its one-hop relations are
-read, and because there may be thousands of these they are reranked. ``card`` is that; the ten best are shown.
+After Omni-RAG (MedOmniKB, "Graph" source): ``card`` looks up a concept, reads its definition and all one-hop relations,
+which may be thousands, ranks these and keeps the ten best.
 
-Ranking: by the words that a relation shares with the question, rare ones among the relations weighing most; with a
-``Reranker`` (a cross-encoder, or ``Cosine`` over the dense encoder) the first ``RERANKED`` of that order are read again
-by it. Without a question the order is fixed: what the term is, what it interacts with, then everything else.
+Relations rank by words shared with the question, weighted by rarity among the relations; a ``Reranker`` (cross-encoder,
+or ``Cosine`` over the dense encoder) sorts the first ``RERANKED`` again. Without a question: what the term is, what it
+interacts with, then the rest.
 
-An abbreviation that the accompanying text spells out ("chronic kidney disease (CKD)") is read as the text says;
-finding those pairs is the caller's ``Expand``, because the library for it is optional.
+An abbreviation that the text spells out ("chronic kidney disease (CKD)") has that meaning. The caller's ``Expand``
+finds such pairs: its library is optional.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from localmed.library.terms import folded, singular
 from localmed.text.language import detect, question_words
 
 SHOWN = 10  # relations on a card, as in the paper
-SYNONYMS = 20  # on a card; UMLS knows hundreds of spellings of common diseases
-OTHERS = 8  # concepts of the same name that are named beside the best one
-RERANKED = 30  # relations a model reads, chosen by words: up to a second on two cores
-SAME = 20  # concepts of other sources whose relations are joined in
+SYNONYMS = 20  # on a card; UMLS has hundreds of spellings of common diseases
+OTHERS = 8  # further concepts of the same name
+RERANKED = 30  # relations for the reranker: up to a second on two cores
+SAME = 20  # identical concepts of other sources whose relations are added
 
 # Relations without a direction: the card's own term is shown first.
 SYMMETRIC = frozenset({"interacts_with", "sibling_of", "related_to", "possibly_related_to", "similar_to", "synonym_of"})
 
-# Without a question: first what a term is, then what it must not meet, then the rest.
+# Order without a question.
 _FIRST = {"is_a": 0, "child_of": 0, "narrower_than": 0, "interacts_with": 1}
-_OTHER, _BELOW = 2, 3  # what is an instance of the term comes last: there may be hundreds
+_OTHER, _BELOW = 2, 3  # instances of the term come last: there may be hundreds
 
-Expand = Callable[[str], Mapping[str, str] | None]  # a text -> short form: long form; None if nothing can look for them
+Expand = Callable[[str], Mapping[str, str] | None]  # text -> {short form: long form}, None without a detector
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,10 @@ class Other:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What the graph knows of one term. ``matched`` is the name by which it was found.
+    """The graph's knowledge of one term, found by the name ``matched``.
 
-    ``relations`` are the best ``SHOWN`` of ``total``, ordered as ``ordered_by`` says; ``same`` are the ids under which
-    other sources know the concept, ``codes`` what classifications call it.
+    ``relations``: the best ``SHOWN`` of ``total``, sorted by ``ordered_by``; ``same``: ids of the concept in other
+    sources; ``codes``: its classification codes.
     """
 
     concept: Concept
@@ -98,10 +98,10 @@ def card(
     context: str = "",
     languages: Sequence[str] = (),
 ) -> Card:
-    """The card of ``term``; raise ``UnknownName`` with near names if the graph has no such concept.
+    """The card of ``term``; raise ``UnknownName`` with near names for an unknown one.
 
-    ``question`` orders the relations; ``context`` (passages, say) is where an abbreviation may be spelled out;
-    ``languages`` are those that ``reranker`` knows, () for all.
+    ``question`` sorts the relations; ``context`` may spell out abbreviations; ``languages``: those of ``reranker``, ()
+    for all.
     """
     matches, notes = _read(graph, term, f"{question}\n{context}", expand)
     if not matches:
@@ -139,7 +139,7 @@ def card(
 
 
 def _read(graph: Graph, term: str, text: str, expand: Expand | None) -> tuple[list[tuple[str, Name]], list[Message]]:
-    """The concepts that ``term`` may mean, best first: as the text spells it out, else as the graph knows it; notes."""
+    """The concepts for ``term``, best first, by the text's own long form, else by the graph; and notes."""
     notes: list[Message] = []
     if expand and _spelled_out(term, text):
         pairs = expand(text)
@@ -151,7 +151,7 @@ def _read(graph: Graph, term: str, text: str, expand: Expand | None) -> tuple[li
 
 
 def _spelled_out(term: str, text: str) -> bool:
-    """Whether ``text`` may spell ``term`` out; loading the detector for anything else would be two seconds lost."""
+    """Whether ``text`` may spell ``term`` out; loading the detector takes two seconds."""
     plain = text.replace("（", "(").replace("）", ")")
     return bool(term.strip()) and (f"({term}" in plain or f"{term} (" in plain)
 
@@ -162,7 +162,7 @@ def _others(graph: Graph, matches: Sequence[tuple[str, Name]], same: Sequence[st
 
 
 def _defined(graph: Graph, concept: Concept, same: Sequence[str]) -> Concept:
-    """``concept``, with another source's definition of it where its own has none."""
+    """``concept``, with another source's definition if it has none."""
     if concept.definition:
         return concept
     others = (graph.concept(identifier) for identifier in same)
@@ -183,7 +183,7 @@ def _synonyms(concept: Concept) -> tuple[str, ...]:
 
 
 def _facing(relation: Relation, own: Sequence[str]) -> Relation:
-    """``relation`` with the card's term as its subject, where it has no direction."""
+    """``relation`` with the card's term as subject, if symmetric."""
     if relation.predicate not in SYMMETRIC or relation.subject in own:
         return relation
     return replace(
@@ -196,7 +196,7 @@ def _facing(relation: Relation, own: Sequence[str]) -> Relation:
 
 
 def sentence(relation: Relation) -> str:
-    """A relation as a reranker reads it."""
+    """A relation as text for a reranker."""
     predicate = relation.predicate.replace("_", " ")
     return f"{relation.subject_name} {predicate} {relation.object_name} {relation.detail}".strip()
 
@@ -219,10 +219,9 @@ def _ranked(
 
 
 def _by_words(relations: Sequence[Relation], sought: set[str]) -> list[Relation]:
-    """Stable: relations that share nothing with the question keep their order.
+    """Sort stably by shared words, weighted by BM25's inverse document frequency.
 
-    A word weighs by how few relations hold it (BM25's inverse document frequency), so the term's own name weighs
-    nothing: it is in all of them.
+    The term's own name weighs nothing: all relations have it.
     """
     held = [sought & {singular(word) for word in folded(sentence(relation)).split()} for relation in relations]
     frequency = Counter(word for words in held for word in words)

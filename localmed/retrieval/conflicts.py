@@ -1,9 +1,8 @@
-"""What two of the sections found say otherwise: two editions of one document, or two documents of one title.
+"""Differences between sections: two editions of one document, or two documents of one title.
 
-Sections of one heading in two editions of one document stand newest first; where they say something else, one folded
-line says so, by the sentences that are alike but for their numbers, else by what is marked. Two documents of one title
-and heading are compared by such sentences only. No others are: a rule that compared amounts of one medicine told
-nothing apart.
+Sections of one heading in two editions stand newest first; a difference is shown by sentences that differ only in
+numbers, else by marked sentences. Two documents of one title and heading are compared by such sentences only. Other
+documents are not compared: a rule on amounts of one medicine did not work.
 """
 
 from __future__ import annotations
@@ -15,15 +14,15 @@ from localmed.domain import Conflict, ConflictKind, Evidence, ShownLine, ShownSe
 from localmed.text.furniture import states_nothing
 from localmed.text.language import fold, words
 
-COMPARED = 3  # sections, of which two documents of one title are compared
-ALIKE = 0.7  # of the words of two sentences: one sentence in two editions
+COMPARED = 3  # first sections in which documents of one title are compared
+ALIKE = 0.7  # least share of common words of a sentence in two editions
 Line = tuple[Evidence, ShownLine]
 Lines = list[Line]
 _NUMBER = re.compile(r"\d+(?:[.,·]\d+)*")
 
 
 def newest_first(sections: list[ShownSection], known: Mapping[str, Evidence]) -> tuple[ShownSection, ...]:
-    """``sections`` with those of two editions of one document in the order of their editions, newest first."""
+    """``sections`` with editions of one document sorted newest first."""
     of = {piece.marker: piece for piece in known.values()}
     ordered = list(sections)
     for place in range(len(ordered)):
@@ -40,12 +39,12 @@ def newest_first(sections: list[ShownSection], known: Mapping[str, Evidence]) ->
 
 
 def _namesakes(one: Evidence, other: Evidence) -> bool:
-    """Whether both are of documents of one title, under one heading."""
+    """Whether both are from two documents of one title, under one heading."""
     return one.passage.document_id != other.passage.document_id and _heading(one) == _heading(other)
 
 
 def _editions(one: Evidence, other: Evidence) -> bool:
-    """Whether both are of one document of a collection, in two editions."""
+    """Whether both are from two editions of one document of a collection."""
     dated = bool(one.edition) and bool(other.edition) and one.edition != other.edition
     return dated and one.passage.collection == other.passage.collection and _namesakes(one, other)
 
@@ -55,9 +54,9 @@ def _heading(piece: Evidence) -> tuple[object, ...]:
 
 
 def differences(sections: Sequence[ShownSection], evidence: Iterable[Evidence]) -> Iterator[Conflict]:
-    """Two documents of one title that say something else under one heading; of two editions the newer one as ours.
+    """Conflicts between documents of one title under one heading; of two editions the newer is "ours".
 
-    Of two editions whatever only one has is told; of other documents a sentence that is alike but for its numbers.
+    For editions, any sentence that only one has; for other documents, sentences that differ only in numbers.
     """
     known = {piece.marker: piece for piece in evidence}
     for place, first in enumerate(sections):
@@ -83,7 +82,7 @@ def differences(sections: Sequence[ShownSection], evidence: Iterable[Evidence]) 
 
 
 def _other_sentence(mine: Lines, theirs: Lines) -> tuple[Line, Line] | None:
-    """Two lines that state something, one of them marked where any is, that are alike but for their numbers."""
+    """Two lines that differ only in numbers, one of them marked if any line is."""
     unmarked = not any(line.marked for _, line in (*mine, *theirs))
     for ours in (it for it in mine if not states_nothing(_words(*it))):
         for its in theirs:
@@ -93,20 +92,20 @@ def _other_sentence(mine: Lines, theirs: Lines) -> tuple[Line, Line] | None:
 
 
 def _only_in_one(mine: Lines, theirs: Lines) -> tuple[Line, Line] | None:
-    """What only one has, beside what only the other has or its first line."""
+    """Lines that only one side has, each paired with the other side's, or its first line."""
     fresh, gone = _only(mine, theirs), _only(theirs, mine)
     return ((fresh or mine)[0], (gone or theirs)[0]) if fresh or gone else None
 
 
 def _only(ours: Lines, theirs: Lines) -> Lines:
-    """Those of ``ours`` whose words are not among ``theirs``, marked ones first."""
+    """The lines of ``ours`` that ``theirs`` lack, marked ones first."""
     said = {fold(_words(*it)) for it in theirs}
     only = [it for it in ours if not states_nothing(_words(*it)) and fold(_words(*it)) not in said]
     return sorted(only, key=lambda it: not it[1].marked)
 
 
 def _other_numbers(one: str, other: str) -> bool:
-    """Whether two sentences have the same words, all but a few, and other numbers."""
+    """Whether two sentences have nearly the same words and other numbers."""
     mine, its = set(words(_NUMBER.sub(" ", one))), set(words(_NUMBER.sub(" ", other)))
     alike = bool(mine | its) and len(mine & its) >= ALIKE * len(mine | its)
     return alike and sorted(_NUMBER.findall(one)) != sorted(_NUMBER.findall(other))

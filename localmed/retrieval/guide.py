@@ -1,12 +1,12 @@
-"""The hospital's department guide: which department a passage is of, and on which floor it is.
+"""The hospital's department guide: recognises the department of a passage and its floor.
 
-Any document of a collection of kind ``local`` may be the guide: one section or record a department, its name as heading
-or title ("Cardiology", "骨科(门诊二层)"). The innermost heading that reads like a department's name counts, so that the
-sections under it belong to it (Dual-RAG, Fig. 2). A floor is what the guide's own words say, in the section or in a
-table with a row a department; nothing is guessed.
+Any document of a collection of kind ``local`` may be the guide, with one section or record for each department and its
+name as heading or title ("Cardiology", "骨科(门诊二层)"). A passage belongs to the innermost heading that reads like a
+department's name (Dual-RAG, Fig. 2). Floors are taken from the section's words or from a table with one row for each
+department.
 
-Names are read by rule: English and Chinese words that departments are called by. A department under a name of its own
-("The Lodge") is not recognised unless its heading has such a word, as in "The Lodge (rehabilitation unit)".
+Names are recognised by English and Chinese words for departments. "The Lodge" is not recognised, "The Lodge
+(rehabilitation unit)" is.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ Grouped = Mapping[str, tuple[Hit, ...]]  # department -> its hits
 WORDS = 7  # in a department's name at most; longer headings are sentences
 CHARACTERS = 30  # of a Chinese name at most
 
-_ANYWHERE = re.compile(  # words that name a department wherever they stand
+_ANYWHERE = re.compile(  # words that name a department anywhere in a heading
     r"\b(\w{2,}olog(y|ie|ical)|psychiatry|\w{2,}iatrics|orthop(a?e)dics|maternity|obstetrics|midwifery|dent(istry|al)"
     r"|pharmacy|surgery|reception|phlebotomy|laboratory|physiotherapy|rehabilitation|endoscopy|dialysis|nutrition"
     r"|oncology|a&e|ent)\b",
     re.IGNORECASE,
 )
-_LAST = re.compile(  # words that do so as the last one
+_LAST = re.compile(  # words that name one at the end
     r"\b(departments?|clinic|unit|medicine|centre|center|care|health|ward|emergency|throat|eyes?|tests|x-rays?"
     r"|outpatients)$",
     re.IGNORECASE,
@@ -51,7 +51,7 @@ _FLOOR = re.compile(
     r"|(?<![A-Za-z0-9])B?\d{1,2} ?F(?![A-Za-z])",
     re.IGNORECASE,
 )
-_REACHED = re.compile(  # when it is open and how it is called
+_REACHED = re.compile(  # opening hours and telephone
     r"\b(?:ext(?:ension)?|phone|tel(?:ephone)?|bleep|hours|open|opens|opening|monday|weekdays?|24 ?h)\b"
     r"|\d{1,2}[:.]\d{2}"
     r"|分机|电话|开放|时间|周一|昼夜|全天|24小时",
@@ -64,7 +64,7 @@ _ROW = re.compile(r"[^\n]+")
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """A floor as the guide writes it, and where: characters ``start:end`` of ``passage`` (0:0: in its heading)."""
+    """A floor as written at ``start:end`` of ``passage`` (0:0: in its heading)."""
 
     text: str
     passage: Passage
@@ -73,7 +73,7 @@ class Floor:
 
 
 def department(passage: Passage) -> str:
-    """The name of the department that ``passage`` is about, "" if it is about none."""
+    """The department of ``passage``, or ""."""
     for heading in reversed((passage.title, *passage.headings)):
         if name := named(heading):
             return name
@@ -81,7 +81,7 @@ def department(passage: Passage) -> str:
 
 
 def named(heading: str) -> str:
-    """The department that ``heading`` names, without brackets and end marks; "" if it names none."""
+    """The department that ``heading`` names, without brackets and end marks, or ""."""
     whole = heading.strip().rstrip(":：.。")
     bare = " ".join(_BRACKETS.sub(" ", whole).split())
     if any("\u4e00" <= character <= "\u9fff" for character in bare):
@@ -96,7 +96,7 @@ def named(heading: str) -> str:
 
 
 def by_department(hits: Iterable[Hit]) -> Grouped:
-    """The hits of each department, in the order in which departments were found."""
+    """The hits of each department, in the order of their first hits."""
     grouped: dict[str, list[Hit]] = {}
     for hit in hits:
         if name := department(hit.passage):
@@ -105,7 +105,7 @@ def by_department(hits: Iterable[Hit]) -> Grouped:
 
 
 def floor(name: str, passages: Sequence[Passage]) -> Floor | None:
-    """The floor of the department ``name``: said by its own sections, else by its row of a table."""
+    """The floor of the department ``name``: from its own sections, else from its row of a table."""
     own = [passage for passage in passages if department(passage) == name]
     for passage in own:
         if match := _FLOOR.search(passage.text):
@@ -130,12 +130,12 @@ def row(name: str, passages: Sequence[Passage]) -> Floor | None:
 
 
 def says_where(sentence: str) -> bool:
-    """Whether a sentence of a department's section says where it is, when it is open or how it is called."""
+    """Whether a sentence names a floor, opening hours or a telephone."""
     return bool(_FLOOR.search(sentence) or _REACHED.search(sentence))
 
 
 def is_maternity(name: str) -> bool:
-    """Whether a department of that name sees the pregnant."""
+    """Whether a department of that name is for pregnancy and birth."""
     return bool(_MATERNITY.search(name))
 
 

@@ -1,10 +1,9 @@
-"""How a question is read before it is searched: abbreviations, measured values, and names of medicines written out.
+"""Reads a question before the search: writes out abbreviations, measured values and names of medicines.
 
-What is read is searched for beside what was typed, as further words and as a further query by meaning, never in its
-place; and it is shown, so that a reader sees what was looked for ("read as: K 7.1 = potassium 7.1 mmol/L"). Tables:
-``text/ward.toml`` (what staff type), ``medicines.toml`` (brands), the site's glossary (``search.glossary``). A
-likely typing error is read as the library's own spelling of it, or as a listed name of a medicine; what is itself the
-name of a medicine is never read as another one.
+Readings are searched for beside the typed text, as further words and a further query by meaning, and are shown ("read
+as: K 7.1 = potassium 7.1 mmol/L"). Tables: ``text/ward.toml`` (ward shorthand), ``medicines.toml`` (brands), the site's
+glossary (``search.glossary``). A likely typing error is read as the library's spelling or a listed medicine; the name
+of a medicine is never read as another.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from localmed.text import language, medicines, synonyms
 from localmed.text.spelling import LEAST, by_shape, errors, is_english, is_near, shapes
 from localmed.text.tables import table
 
-MOST = 8  # readings of one question; a longer list nobody reads
+MOST = 8  # readings of one question; nobody reads a longer list
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9&-]*|#")
 _JOINTS = (" ", "/")  # between two words of one name
 _VALUE = re.compile(
@@ -37,9 +36,10 @@ def read(
     near: Callable[[str], str] | None = None,
     left_out: Collection[str] = (),
 ) -> Question:
-    """How ``typed`` is read; ``near`` gives the library's spelling of a word that it does not hold, "" for none.
+    """Read ``typed``.
 
-    ``glossary`` are the site's terms, folded, with their other names; ``left_out`` names readings by what is written.
+    ``near`` gives the library's spelling of an unknown word, or "". ``glossary``: the site's folded terms with other
+    names. ``left_out``: readings to ignore, as written.
     """
     found: dict[str, Reading] = {}
     spoken = language.detect(typed)
@@ -57,12 +57,12 @@ def read(
 
 
 def _name(written: str) -> str:
-    """A reading's name: a form sends another line end than was typed."""
+    """A reading's name with normal spaces: forms change line ends."""
     return " ".join(language.fold(written).split())
 
 
 def _values(typed: str, spoken: str) -> Iterator[Reading]:
-    """Values after the letters that stand for what was measured, where the number can be one of it."""
+    """Values after the letters of a measure, if the number is plausible for it."""
     measured: Mapping[str, Any] = table("ward")["measured"]
     for match in _VALUE.finditer(typed):
         name = match["name"].lower()
@@ -75,7 +75,7 @@ def _values(typed: str, spoken: str) -> Iterator[Reading]:
 
 
 def _site(typed: str, glossary: Mapping[str, Sequence[str]]) -> Iterator[Reading]:
-    """The site's own terms."""
+    """The site's terms."""
     folded = language.fold(typed)
     for name, names in glossary.items():
         at = folded.find(name) if name else -1
@@ -88,7 +88,7 @@ def _site(typed: str, glossary: Mapping[str, Sequence[str]]) -> Iterator[Reading
 
 
 def _table(typed: str, spoken: str) -> Iterator[Reading]:
-    """What stands in the table: letters as a word or two of them ("f/u"), Chinese wherever it stands."""
+    """Entries of the ward table: one or two Latin words ("f/u"), Chinese anywhere."""
     rows: Mapping[str, str] = table("ward")[spoken]
     words = [*_WORD.finditer(typed)]
     pairs = [(one, other) for one, other in pairwise(words) if typed[one.end() : other.start()] in _JOINTS]
@@ -103,7 +103,7 @@ def _table(typed: str, spoken: str) -> Iterator[Reading]:
 
 
 def _brands(typed: str, spoken: str) -> Iterator[Reading]:
-    """Brands and further names of medicines, by their nonproprietary name in the question's language."""
+    """Brands and other names of medicines, by the nonproprietary name in the question's language."""
     for one in medicines.mentions(typed):
         names = _names(one.ingredients, spoken)
         if names and language.fold(names) not in language.fold(typed):
@@ -111,7 +111,7 @@ def _brands(typed: str, spoken: str) -> Iterator[Reading]:
 
 
 def _names(ingredients: tuple[str, ...], spoken: str) -> str:
-    """Their first listed name in a language, which is that of a product of several."""
+    """The first listed name of a medicine or combination in a language."""
     names = (name for name in medicines.same(ingredients) if language.detect(name) == spoken)
     return next(names, " ".join(ingredients) if spoken == "en" else "")
 
@@ -123,17 +123,16 @@ def _listed() -> Mapping[str, Sequence[str]]:
 
 def _spelling(typed: str, spoken: str, near: Callable[[str], str]) -> Iterator[Reading]:
     known, listed = medicines.words(typed, by_ending=False), medicines.listed_names()
-    ended = medicines.words(typed) - known  # by its ending a medicine, or one that is spelt wrongly (gentamycin)
+    ended = medicines.words(typed) - known  # known by their ending, perhaps misspelt (gentamycin)
     for match in _WORD.finditer(typed):
         word = match[0].lower()
-        short = len(word) < LEAST  # "ENT" is no misspelt "gent"
-        if short or not word.isalpha() or word in known or (word not in ended and synonyms.named(word)):
+        if len(word) < LEAST or not word.isalpha() or word in known or (word not in ended and synonyms.named(word)):
             continue
         shaped = sorted({name for shape in shapes(word) for name in _listed().get(shape, ())})
         alike = [name for name in shaped if errors(word, name) == 1 and (is_near(word, name) or word == name[1:])]
         spelt = {name: errors(word, name) for name in (*alike, "" if word in ended else near(word)) if name}
         best = [name for name, count in spelt.items() if count == min(spelt.values())]
-        best = [name for name in best if name in listed] or best  # several that are alike: all of them are searched for
+        best = [name for name in best if name in listed] or best  # all equally likely ones are searched for
         means = dict.fromkeys(it for name in best for it in (name, _names(listed.get(name, ()), spoken)) if it)
         if means and word not in means and (word in ended or not is_english(word)):
             yield Reading(match[0], " ".join(means))

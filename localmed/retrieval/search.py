@@ -1,21 +1,19 @@
 """Hybrid search over one open library: dense and lexical candidates, fused.
 
-Dense search takes part only when the question's language is one the encoder knows; otherwise search is lexical and
-says so. Any text is a valid question: one without a single searchable word finds nothing, which is not an error.
+Dense search needs a question in a language of the encoder; otherwise search is lexical and the result says so. A text
+without searchable words finds nothing and is no error.
 
-A search limited to a language that was not asked in goes across: by meaning, and by the names that a bilingual bridge
-knows (``Bridge``). Its passages compete among themselves only: beside them those of the question's own language would
-all come first.
+A search limited to another language than the question's uses meaning and the names of a bilingual ``Bridge``. Its
+passages compete only with each other: otherwise those in the question's language would all come first.
 
-Fusion is reciprocal rank fusion (Cormack, Clarke & Büttcher 2009) at two levels: passages, and the documents they come
-from. Each index gives two rankings: its passages, and their documents by best passage. A passage scores the sum of
-``weight / (k + rank)`` over all of them. Passages of one document otherwise crowd the list and push the right document
-of the other index down: on MedQuAD's known items the second level raised MRR@10 by 0.07 on the questions it was chosen
-on (docs/experiments.md).
+Fusion is reciprocal rank fusion (Cormack, Clarke & Büttcher 2009) of passages and of their documents. Each index gives
+two rankings: its passages, and their documents by best passage. A passage scores the sum of ``weight / (k + rank)``
+over all rankings. Without the second level the passages of one document crowd the list; it raised MRR@10 on MedQuAD's
+known items by 0.07 on the questions it was chosen on (docs/experiments.md).
 
-The first fused passages are then ordered by the sentence, in its context of title and headings, that is nearest to the
-question, with the fused score and the share of the question's rare words that the passage holds beside it. A telephone
-extension or the number of a form that few of them hold comes first: meaning says nothing of it.
+The first fused passages are then sorted by their nearest sentence in the context of title and headings, combined with
+the fused score and the share of the question's rare words. A telephone extension or form number that few passages have
+comes first: the encoder does not see it.
 """
 
 from __future__ import annotations
@@ -56,21 +54,18 @@ if TYPE_CHECKING:
 
 # --- rerank -----------------------------------------------------------------------------------------------------------
 
-# Reranking: the first passages that fusion found are read again with the question, and put in a new order.
-#
-# The order is by the reranker's score together with the lexical and the fused one, each made comparable over the
-# passages at hand (mean 0, deviation 1). The lexical score is what a reranker by meaning lacks: rare words that are the
-# same. The weights were chosen on MedQuAD's tuning questions (docs/experiments.md). A passage that has a phrase of the
-# question word for word stays at least where words ranked it. Passages further down keep their places.
+# The first fused passages are sorted by the reranker's, the lexical and the fused score, each standardised (mean 0,
+# deviation 1). The lexical score adds identical rare words. The weights were chosen on MedQuAD's tuning questions
+# (docs/experiments.md). A passage with a phrase of the question word for word keeps at least its lexical rank.
 
-PHRASE = 5  # words (pairs of Chinese characters) in a row that a passage has as the question has them
-CONTENT = 3  # of them at least are no filler
+PHRASE = 5  # consecutive words (pairs of Chinese characters) of the question in a passage
+CONTENT = 3  # least number of content words among them
 
 
 def rerank(question: str, hits: Sequence[Hit], reranker: Reranker, settings: SearchSettings) -> tuple[Hit, ...]:
-    """``hits`` with the first ``settings.rerank`` ones in their new order.
+    """``hits`` with the first ``settings.rerank`` in a new order.
 
-    A passage that the lexical search did not find counts as the lowest one that it did.
+    A passage that lexical search did not find gets the lowest lexical score.
     """
     read, rest = hits[: settings.rerank], hits[settings.rerank :]
     scores = list(reranker.score(question, [hit.passage.in_context for hit in read], keep=True))
@@ -79,19 +74,19 @@ def rerank(question: str, hits: Sequence[Hit], reranker: Reranker, settings: Sea
         (settings.rerank_lexical_weight, _lexical(read)),
         (settings.rerank_fused_weight, [hit.score for hit in read]),
     )
-    order = _kept(best_first(parts), [_verbatim_rank(question, hit) for hit in read])
+    order = _keep_ranks(best_first(parts), [_verbatim_rank(question, hit) for hit in read])
     return (*(replace(read[place], rerank_score=float(scores[place])) for place in order), *rest)
 
 
 def best_first(parts: Sequence[tuple[float, Sequence[float]]]) -> list[int]:
-    """The places by the sum of weighted scores, each made comparable; equal ones stay as they were."""
+    """The places sorted by the sum of weighted standardised scores; stable."""
     weighted = [[weight * score for score in standardised(scores)] for weight, scores in parts]
     together = [sum(column) for column in zip(*weighted, strict=True)]
     return sorted(range(len(together)), key=lambda place: -together[place])
 
 
-def _kept(order: Sequence[int], most: Sequence[int | None]) -> list[int]:
-    """``order`` where no place stands further down than its entry in ``most`` allows; None allows all."""
+def _keep_ranks(order: Sequence[int], most: Sequence[int | None]) -> list[int]:
+    """``order`` with no place below its limit in ``most``; ``None`` is no limit."""
     kept = list(order)
     for place in sorted(order, key=lambda place: (most[place] is None, most[place] or 0)):
         allowed = most[place]
@@ -102,7 +97,7 @@ def _kept(order: Sequence[int], most: Sequence[int | None]) -> list[int]:
 
 
 def _verbatim_rank(question: str, hit: Hit) -> int | None:
-    """The lexical rank of a passage that has a phrase of ``question`` word for word; None of any other."""
+    """The lexical rank of a passage with a phrase of ``question`` word for word, or ``None``."""
     if hit.lexical_rank < 0:
         return None
     terms, content = words(question, for_query=True), set(question_words(question))
@@ -118,7 +113,7 @@ def _lexical(hits: Sequence[Hit]) -> list[float]:
 
 
 def standardised(scores: Sequence[float]) -> list[float]:
-    """``scores`` with mean 0 and standard deviation 1; all 0 where they are equal."""
+    """``scores`` with mean 0 and standard deviation 1; all 0 if they are equal."""
     if not scores:
         return []
     mean, deviation = fmean(scores), pstdev(scores)
@@ -127,13 +122,13 @@ def standardised(scores: Sequence[float]) -> list[float]:
 
 # --- the bilingual bridge ---------------------------------------------------------------------------------------------
 
-# What a question names, under its names in another language. Names come from ``text/`` (medicines with their brands,
-# synonyms), from the concept graph and from the site's own glossary, a table of two columns (``search.glossary``).
-# Abbreviations and numbers are written alike in both languages. What no table knows is left to the encoder.
+# Translates the terms of a question. Names come from ``text/`` (medicines with brands, synonyms), the concept graph and
+# the site's glossary, a table of two columns (``search.glossary``). Abbreviations and numbers are the same in both
+# languages. Unknown terms are left to the encoder.
 
-MOST = 64  # names of all that a question names: the lexical search reads no more
-LOOKED_UP = 24  # words and runs of words that are looked up in the concept graph, a few microseconds each
-RUN = 3  # words of a name in the concept graph, at most
+MOST = 64  # names for one question: lexical search reads no more
+LOOKED_UP = 24  # words and runs of words looked up in the concept graph, a few microseconds each
+RUN = 3  # words of a name in the concept graph at most
 GLOSSARY_BYTES = 4_000_000  # some 100,000 terms
 _ALIKE = re.compile(r"(?<![A-Za-z])[A-Z][A-Za-z]{0,3}[A-Z0-9][A-Za-z0-9-]*|\d+(?:\.\d+)?")
 _LATIN = re.compile(r"[A-Za-z][A-Za-z0-9-]+|\d+(?:\.\d+)?")
@@ -141,22 +136,22 @@ _LATIN = re.compile(r"[A-Za-z][A-Za-z0-9-]+|\d+(?:\.\d+)?")
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Something that a question names as ``written``, and its ``names`` in the other language."""
+    """A term as ``written`` in a question, and its ``names`` in the other language."""
 
     written: str
     names: tuple[str, ...]
-    asking: bool = False  # what is asked of a thing ("dose"), no thing
+    asking: bool = False  # an aspect ("dose"), not a thing
 
 
 class Bridge:
-    """The names of one library and one site. Nothing is read before the first question across languages."""
+    """The names of one library and one site, read at the first question across languages."""
 
     def __init__(self, graph: Callable[[], Graph] | None = None, glossary: str = "") -> None:
-        """``glossary`` is the path of the site's table, "" for none."""
+        """``glossary``: path of the site's table, or ""."""
         self._graph, self._path = graph, glossary
 
     def terms(self, question: str, target: str) -> tuple[Term, ...]:
-        """What ``question`` names, by its names in the language ``target``; what has none is left out."""
+        """The terms of ``question`` that have names in the language ``target``."""
         by_name = dict[str, Term]()
         for term in self._named(question):
             fitting = tuple(name for name in term.names if _is_in(name, target))
@@ -167,7 +162,7 @@ class Bridge:
         return tuple(by_name.values())
 
     def words(self, question: str, target: str) -> str:
-        """The words by which ``question`` is searched in the language ``target``."""
+        """The words to search for ``question`` in the language ``target``."""
         names = [name for term in self.terms(question, target) for name in term.names][:MOST]
         alike = (_LATIN if target == "en" else _ALIKE).findall(question)
         return " ".join(dict.fromkeys((*names, *alike)))
@@ -191,7 +186,7 @@ class Bridge:
 
     @property
     def own_terms(self) -> Mapping[str, tuple[str, ...]]:
-        """The site's own terms, each with its other names."""
+        """The site's terms with their other names."""
         return self._glossary[1]
 
     @property
@@ -202,7 +197,7 @@ class Bridge:
 
 @lru_cache(maxsize=2)
 def _read_glossary(path: str, changed: int) -> tuple[Names, dict[str, tuple[str, ...]]]:
-    """The site's table, last ``changed`` then, by each name; raise ``BadSettings`` for a file that is none."""
+    """The site's glossary by name; ``changed`` keys the cache. Raise ``BadSettings`` if unreadable."""
     del changed
     rows: dict[str, tuple[str, ...]] = {}
     for pair in _pairs(path) if path else ():
@@ -222,7 +217,7 @@ def _pairs(path: str) -> list[tuple[str, str]]:
 
 
 def _runs(question: str) -> list[str]:
-    """The words of ``question`` and those that follow one another, longest first."""
+    """Runs of consecutive words of ``question``, longest first."""
     words = language.content_words(language.fold(question))
     between = "" if language.detect(question) == "zh" else " "
     return [
@@ -238,21 +233,21 @@ def _is_in(name: str, target: str) -> bool:
 
 # --- search -----------------------------------------------------------------------------------------------------------
 
-# An extension, a form's number ("6152", "px-417"). Years, numbers with decimals and amounts ("1000 mg") are none.
+# Extensions and form numbers ("6152", "px-417"), not years, decimals or amounts ("1000 mg").
 _CODE = re.compile(r"(?<![\w.,/-])(?:(?!(?:19|20)\d\d\b)\d{4,}|[a-z]{1,5}-\d{2,}[a-z]?)(?!\w|[.,]\d)", re.ASCII)
-MOST_CODED = 5  # passages that hold a code of the question; what more of them hold does not single one out
-MOST_NAMES = 60  # of a thing: a medicine with all its brands, a class with its members
+MOST_CODED = 5  # passages with a code of the question; a code in more of them does not single one out
+MOST_NAMES = 60  # of one term: a medicine with all brands, a class with its members
 Rows = list[tuple[str, str, float]]  # (passage, document, score), best first
 Ranking = Sequence[tuple[str, str]]  # (passage, document), best first
 
 
 class HybridSearch:
-    """One-method search; holds nothing of one question for the next."""
+    """Hybrid search; keeps nothing between questions."""
 
     def __init__(
         self, library: Library, encoder: Embedder, settings: SearchSettings, reranker: Reranker | None = None
     ) -> None:
-        """Search ``library``, whose vectors must be ``encoder``'s (raise ``WrongEncoder`` if not)."""
+        """Raise ``WrongEncoder`` if the vectors of ``library`` are another encoder's."""
         self.bridge = Bridge(lambda: library.graph, settings.glossary)
         library.require(encoder.identity)
         self._library, self._encoder, self._settings, self._reranker = library, encoder, settings, reranker
@@ -265,11 +260,9 @@ class HybridSearch:
         reranked: bool = True,
         read: Question | None = None,
     ) -> Found:
-        """The best ``limit`` passages for ``question``, best first.
+        """The best ``limit`` passages for ``question`` as it was ``read``, best first.
 
-        Without ``reranked`` in the order of the fused rankings, which a window shows at once; by words alone where the
-        encoder does not answer, so that a window finds passages while its models are down. How the question was
-        ``read`` is searched for besides.
+        Without ``reranked`` in fused order, which a window shows at once, and by words alone if the encoder fails.
         """
         settings = self._settings
         text = question[: settings.query_characters]
@@ -298,7 +291,7 @@ class HybridSearch:
         )
         rankings = [([(passage, document) for passage, document, _ in rows], weight) for rows, weight in weighted]
         fused = fuse(rankings, settings.rrf_k)
-        # One by meaning knows the encoder's languages, but ranks those of another no better than the fusion does.
+        # Across languages a reranker is no better than the fusion.
         reranker = self._reranker if known and reranked and not across else None
         near: float | None = None
         taken = max(limit, settings.rerank if reranker else 0, settings.sentences if vector is not None else 0)
@@ -306,7 +299,7 @@ class HybridSearch:
         if vector is not None and settings.dense_weight and settings.sentences and not across:
             questions = np.stack([vector] if written_out is None else [vector, written_out])
             hits, near = self._by_sentence(f"{text} {further}", questions, hits)
-        if reranker:  # whose first hit is another: limits of its scores were measured of none
+        if reranker:  # its scores have no measured limits
             hits, near = rerank(read.written_out or text if read else text, hits, reranker, settings), None
         hits = hits[:limit]
         use_dense = vector is not None and bool(settings.dense_weight)
@@ -314,7 +307,7 @@ class HybridSearch:
         return Found(hits, use_dense, spoken, reranker.name if reranker else "", closeness, near)
 
     def similarities(self, read: Question, passages: Sequence[str]) -> Mapping[str, Sequence[float]]:
-        """How near each line of ``passages`` is to the question as it was ``read``; {} where nobody can tell."""
+        """The similarities of each passage's lines to the question; {} if the encoder lacks its language or fails."""
         texts = [one[: self._settings.query_characters] for one in (read.typed, read.written_out) if one]
         if language.detect(read.typed) not in self._encoder.identity.languages:
             return {}
@@ -325,9 +318,9 @@ class HybridSearch:
     def _by_sentence(
         self, text: str, questions: Vectors, hits: tuple[Hit, ...]
     ) -> tuple[tuple[Hit, ...], float | None]:
-        """``hits`` with the first ones in the order of the sentence nearest to one of ``questions`` (Q, D).
+        """``hits`` with the first ones sorted by the sentence nearest to one of ``questions`` (Q, D).
 
-        And how near the first one is (``closeness``); None where the library keeps no sentences.
+        Also the score of the first (``closeness``), ``None`` for a library without sentences.
         """
         settings, index = self._settings, self._library.lexical
         near, rest = hits[: settings.sentences], hits[settings.sentences :]
@@ -348,14 +341,14 @@ class HybridSearch:
         return ordered, nearest[order[0]] + HELD * held[order[0]] if order else None
 
     def _encoded(self, question: str) -> tuple[Vectors, Weights]:
-        """The question's vector (D), and its token weights where they count."""
+        """The question's vector (D), and its token weights if the settings use them."""
         if not self._settings.sparse_weight:
             return self._encoder.encode([question], "query")[0], {}
         vectors, weights = encode_both(self._encoder, [question], "query")
         return vectors[0], weights[0]
 
     def _both(self, named: str, vector: Vectors | None, number: int, filters: SearchFilter) -> tuple[Rows, Rows]:
-        """The best passages by words and, where there is a vector, by meaning; an index of weight 0 is not asked."""
+        """The best passages by words and by meaning; an index of weight 0 is not searched."""
         settings, lexical, dense = self._settings, [], []
         if settings.lexical_weight and named:
             boost, terms = settings.title_boost, settings.query_terms
@@ -365,7 +358,7 @@ class HybridSearch:
         return lexical, dense
 
     def _hits(self, fused: list[tuple[str, float]], lexical: Rows, dense: Rows) -> tuple[Hit, ...]:
-        """The hits, each with its ranks and scores by words and by meaning; one that lacks a ranking has -1 there."""
+        """The hits with ranks and scores by words and by meaning; rank -1 for a missing one."""
         passages = self._library.passages([passage for passage, _ in fused])
         by_words, by_meaning = (
             {passage: (rank, score) for rank, (passage, _, score) in enumerate(rows)} for rows in (lexical, dense)
@@ -381,7 +374,7 @@ class HybridSearch:
 
 
 def _coded(text: str, hits: Sequence[Hit]) -> set[int]:
-    """The places of ``hits`` that hold a code of the question ``text``; none where too many do."""
+    """The places of ``hits`` with a code of the question ``text``; none if there are too many."""
     asked = _codes(text)
     held = {place for place, hit in enumerate(hits) if asked & _codes(searched_text(hit.passage))} if asked else set()
     return held if len(held) <= MOST_CODED else set()
@@ -392,17 +385,14 @@ def _codes(text: str) -> set[str]:
 
 
 def other_names(question: str, index: LexicalIndex) -> str:
-    """The names that the library has of what it does not know by the name in ``question``, "" where there are none.
-
-    In the question's language only.
-    """
+    """Other names that the library has for terms of ``question`` that it lacks, in the question's language."""
     unknown = (named for named in synonyms.named(question) if not named.asking and not index.holds(named.written))
     names = (name for named in unknown for name in named.names[:MOST_NAMES] if detect(name) == detect(named.written))
     return " ".join(name for name in names if index.holds(name))
 
 
 def _merged(rows: Rows, further: Rows) -> Rows:
-    """``rows``, then those of ``further`` that are not among them."""
+    """``rows``, then those of ``further`` that they lack."""
     known = {passage for passage, _, _ in rows}
     return [*rows, *(row for row in further if row[0] not in known)]
 
@@ -411,7 +401,7 @@ def _merged(rows: Rows, further: Rows) -> Rows:
 
 
 def fuse(rankings: Sequence[tuple[Ranking, float]], k: int) -> list[tuple[str, float]]:
-    """Fuse weighted rankings into ``(passage, score)``, best first; ties by passage id, so the order never varies."""
+    """Fuse weighted rankings into ``(passage, score)``, best first; ties by passage id."""
     scores: dict[str, float] = {}
     documents: dict[str, float] = {}
     owner: dict[str, str] = {}

@@ -1,14 +1,18 @@
-"""What a search shows: sections, each whole, with the sentences nearest to the question marked.
+"""Builds sections from hits and marks the sentences nearest to the question.
 
-A section is the passages of one heading of one document in reading order; its place is that of its best passage. What
-only stands around the text (running heads, foot lines) is left out. The sentences nearest to the question are marked,
-by meaning and by the question's rare words; the marks may be wrong and hide nothing. Never marked: what states nothing
-by itself (a number, a bullet, a lone heading); a row of a table that was not read with certainty, of a range without a
-number of the question, or without a word of it in its cells ("High" is none); what is about normal kidneys where those
-of the question are not; what is about another medicine than the one asked about; and what does not name the child, the
-pregnancy or the overdose asked about. Where the library lacks something of the question, only lines that name a
-medicine asked about are marked. A section tells what of the question neither it nor its headings name. A section of a
-study has the sentences that say whom the study is about, where a heading of the document says that they do.
+A section has the passages of one heading of one document in reading order, without running heads and foot lines; its
+rank is that of its best passage. Marks follow meaning and the question's rare words; they may be wrong and hide
+nothing. Not marked:
+
+- lines that state nothing (a number, a bullet, a lone heading);
+- table rows that were read with doubt, whose range lacks the question's number, or whose cells share no word with the
+  question ("High" is no word);
+- lines on normal kidneys if the question's are not, and on another medicine than the one asked about;
+- sections that do not name the child, pregnancy or overdose asked about.
+
+If the library lacks something of the question, only lines that name a medicine asked about are marked. A section lists
+the things of the question that it lacks (``lacks``). A study's section has the sentences on its population, if a
+heading of the document introduces them.
 """
 
 from __future__ import annotations
@@ -28,12 +32,12 @@ from localmed.text import measures, medicines
 from localmed.text.furniture import line_spans, states_nothing
 from localmed.text.tables import cues
 
-LONGEST = 6_000  # characters of a section; of a longer one, what stands around its best passage
+LONGEST = 6_000  # characters of a section; a longer one is cut around its best passage
 MARKS = 3  # in one section
-WORDS = 0.2  # of a line's share of the question's rare words, beside its similarity; 0.1 to 0.3 are alike
-FEWER = 0.6  # by words alone: of the most that a line holds
-POPULATION = 300  # characters of what says whom a study is about; its first sentence is always whole
-NEAR = 0.15  # below the nearest line of all: what is further away is not marked beside its section's own nearest
+WORDS = 0.2  # weight of a line's share of rare words beside its similarity; 0.1 to 0.3 give equal results
+FEWER = 0.6  # by words alone: least share of the best line's score
+POPULATION = 300  # characters on a study's population; the first sentence is always whole
+NEAR = 0.15  # largest distance from the nearest line of all sections for a second mark
 
 _CELL = re.compile(r"([^:：;；]{1,80})(?:: |：)([^;；]+)(?:[;；]|$)")  # of a table's row, see ingest/readers/tables.py
 _DEGREE = re.compile(r"(?i)(?:very )?(?:low|high|mild|moderate|severe)(?: risk)?|极?[低中高轻重][度危]?")  # a cell
@@ -51,9 +55,10 @@ def sections(
     studies: Callable[[str], bool] = lambda _: False,
     lacking: Sequence[str] = (),
 ) -> tuple[Section, ...]:
-    """The first ``most`` sections that ``found`` stand in, best first; ``document`` gives a document's passages.
+    """The first ``most`` sections of the hits ``found``, best first.
 
-    ``studies`` tells whether a collection is of the literature; ``lacking`` is what of the question is in no document.
+    ``document`` gives a document's passages; ``studies``: whether a collection is literature; ``lacking``: terms of the
+    question that no document has.
     """
     seen: set[str] = set()
     taken: list[Section] = []
@@ -77,14 +82,14 @@ def sections(
     def share(text: str) -> float:
         return weights.coverage(index.analyse(text))
 
-    def judged(one: Section) -> tuple[Section, list[float]]:
+    def scored(one: Section) -> tuple[Section, list[float]]:
         above = " ".join((one.best.passage.title, *one.best.passage.headings))
         of_lines = [medicines.names(line.text) if named else frozenset[str]() for line in one.lines]
         held = medicines.names(above).union(*of_lines) if named else frozenset[str]()
         on = [any(it.is_among(names) for it in named) for names in of_lines]
-        if any(it.is_among(held) for it in named):  # a table's row on another medicine is not on the one asked about
+        if any(it.is_among(held) for it in named):  # table rows on other medicines do not count
             others = [not its and begins_with_a_medicine(line.text) for line, its in zip(one.lines, on, strict=True)]
-        else:  # nor is any line that names another, or stands below one
+        else:  # lines that name another medicine, or under its heading, do not count
             below = bool(named) and bool(medicines.ingredients(above))
             others = [
                 below or bool(names and medicines.ingredients(line.text))
@@ -105,7 +110,7 @@ def sections(
                 one.lines, rows, others, _fitting(one.lines, rows, read.typed), on, strict=True
             )
         ]
-        counts = Counter(line.passage.id for line in one.lines)  # lines cut otherwise than when encoded: no marks
+        counts = Counter(line.passage.id for line in one.lines)  # no marks if the lines differ from the encoded ones
         of_passage = {name: iter(near[name]) for name, count in counts.items() if len(near.get(name, ())) == count}
         nearest = [next(of_passage[line.passage.id]) if line.passage.id in of_passage else 0.0 for line in one.lines]
         scores = [
@@ -114,7 +119,7 @@ def sections(
         ]
         return replace(one, lacks=lacks), scores
 
-    made = [judged(one) for one in taken]
+    made = [scored(one) for one in taken]
     nearest = max((score for _, scores in made for score in scores), default=0.0)
     return tuple(
         replace(one, lines=_marked(one.lines, scores, nearest - NEAR if near else FEWER * max(scores)))
@@ -123,13 +128,13 @@ def sections(
 
 
 def section_of(passage: Passage, document: Sequence[Passage]) -> tuple[Passage, ...]:
-    """The passages of ``document``, in its order, that stand beside ``passage`` under the same headings."""
+    """The passages of ``document`` in sequence with ``passage`` under the same headings."""
     groups = [tuple(group) for _, group in groupby(document, key=lambda one: one.headings)]
     return next((group for group in groups if passage.id in {one.id for one in group}), (passage,))
 
 
 def _around(best: Passage, whole: Sequence[Passage]) -> tuple[Passage, ...]:
-    """``whole``, or of one longer than ``LONGEST`` the passages around ``best`` that fit."""
+    """``whole``, or the passages around ``best`` that fit into ``LONGEST``."""
     at = next((place for place, passage in enumerate(whole) if passage.id == best.id), 0)
     first = last = at
     length, grows = len(whole[at].text), True
@@ -151,7 +156,7 @@ def _lines(passages: Iterable[Passage]) -> Iterator[Line]:
 
 
 def _population(document: Iterable[Passage]) -> Iterator[Line]:
-    """The first sentences under the heading of ``document`` that says whom it is about."""
+    """The first sentences under the heading of ``document`` on its population."""
     passages = [one for one in document if cues("publications", "population").search(" ".join(one.headings[-1:]))]
     left = POPULATION
     for line in _lines(one for one in passages[:1] if one.headings[-1] != one.title):
@@ -162,7 +167,7 @@ def _population(document: Iterable[Passage]) -> Iterator[Line]:
 
 
 def _marked(lines: tuple[Line, ...], scores: Sequence[float], least: float) -> tuple[Line, ...]:
-    """``lines`` with the best marked, if it has a score, and the next ones that reach ``least``."""
+    """``lines`` with marks: the best, if its score is positive, and the next ones with at least ``least``."""
     order = sorted(range(len(lines)), key=lambda place: (-scores[place], place))[:MARKS]
     chosen = {place for place in order if scores[place] > 0 and (place == order[0] or scores[place] >= least)}
     return tuple(
@@ -171,22 +176,22 @@ def _marked(lines: tuple[Line, ...], scores: Sequence[float], least: float) -> t
 
 
 def begins_with_a_medicine(line: str) -> bool:
-    """Whether ``line`` is the row of a medicine in a table."""
+    """Whether ``line`` is a table row that begins with a medicine."""
     row = _CELL.match(line)
     return bool(row and row.end() < len(line) and medicines.ingredients(row[2]))
 
 
 def _cells(line: Line) -> list[tuple[str, str]]:
-    """The cells of a table's row, each with its header."""
+    """The (header, cell) pairs of a table's row."""
     found = _CELL.findall(line.text) if line.passage.table else []
     return [(header.strip(), cell.strip()) for header, cell in found] if len(found) > 1 else []
 
 
 def _fitting(lines: Sequence[Line], rows: Sequence[Sequence[tuple[str, str]]], question: str) -> list[bool | None]:
-    """Whether each line is the row of a range that holds a number of the ``question`` of that kind; None for no range.
+    """Whether each row's range contains a number of the ``question``; ``None`` for a line without a range.
 
-    A lone number is such a range where others of its table are ranges. Cells behind the first count where the question
-    gives a value of their measure; of the two blood pressures one is enough, but where an "and" stands in a cell.
+    A lone number is a range if its table has ranges. Further cells count if the question gives a value of their
+    measure. One of two blood pressures is enough unless a cell says "and".
     """
     held = [measures.falls_in(question, *row[0]) if row else None for row in rows]
     banded = {line.passage.id for line, one in zip(lines, held, strict=True) if one is not None}
@@ -199,7 +204,7 @@ def _fitting(lines: Sequence[Line], rows: Sequence[Sequence[tuple[str, str]]], q
 
 
 def _holds_values(row: Sequence[tuple[str, str]], question: str) -> bool | None:
-    """Whether the cells of ``row`` hold the values of their measures that ``question`` gives; None where none does."""
+    """Whether the cells' ranges contain the values that ``question`` gives; ``None`` without such values."""
     held: dict[str, bool] = {}
     both = any(cell in ("and", "和", "且") for _, cell in row)
     for header, cell in row:

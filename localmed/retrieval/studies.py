@@ -1,12 +1,11 @@
 """Studies: documents as evidence on a claim, found by BM25 over title, abstract and MeSH (M-Eval, III-C), or by name.
 
-One study is one document, all its passages together. The lexical index holds title and text; MeSH headings stand in the
-catalogue. So the best ``CANDIDATES`` passages by title and text are taken, and the BM25 score of their documents' MeSH
-headings is added (k1 and b as Tantivy's; how rare a word is, the index says). A study that matches by its MeSH headings
-alone is not found.
+A study is one document. The lexical index has title and text, the catalogue has MeSH headings: the best ``CANDIDATES``
+passages by title and text are taken, and the BM25 score of their documents' MeSH headings is added (k1 and b as in
+Tantivy, rarity from the index). A study that matches by MeSH headings alone is not found.
 
-Withdrawn and superseded studies are searched too: what may not count is returned as well, where it stands among the
-best, so that a reader can be told of it. Who asks leaves it out. What is not yet effective is not found at all.
+Withdrawn and superseded studies among the best are returned too, so that readers learn of them; the caller leaves them
+out. Documents that are not yet effective are not found.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from localmed.domain.errors import UnknownName
 from localmed.library.library import Library
 from localmed.retrieval import titles
 
-CANDIDATES = 200  # passages by title and text, of which MeSH may change the order: over ten times what is wanted
-STUDY_CHARACTERS = 6_000  # read of one study; an abstract has 2,000, so only books and whole papers are cut
+CANDIDATES = 200  # passages by title and text that MeSH may reorder: over ten times the studies wanted
+STUDY_CHARACTERS = 6_000  # of one study; an abstract has 2,000, so only books and whole papers are cut
 K1, B = 1.2, 0.75  # of BM25 (Robertson & Zaragoza 2009), as in Tantivy
 TITLE_BOOST, TITLE_TERMS = 3.0, 64  # of a search for the document that a reference names
 LEAST_ID = 6  # characters of a document's or passage's id
@@ -30,9 +29,9 @@ LEAST_ID = 6  # characters of a document's or passage's id
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """One document as evidence, with its status in force now; ``passages`` are what is read of it, in order.
+    """A document as evidence, with its present status and the ``passages`` read, in order.
 
-    ``planted``: one of them speaks to a language model.
+    ``planted``: a passage addresses a language model.
     """
 
     document: Document
@@ -42,16 +41,16 @@ class Study:
 
     @property
     def text(self) -> str:
-        """All that is read of it."""
+        """The text of its passages."""
         return "\n".join(passage.text for passage in self.passages)
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What an answer cites: the ``marker`` it is called by, and what is known of it.
+    """A citation of an answer by its ``marker``.
 
-    ``text`` is its entry in the list of references, or its title; ``identifiers`` are such as ``pmid:123``; ``id`` is a
-    document's or passage's of this library, or its beginning.
+    ``text``: its entry in the list of references, or its title; ``identifiers``: ``pmid:123`` and the like; ``id``: the
+    beginning of a document's or passage's id of this library.
     """
 
     marker: str
@@ -63,10 +62,7 @@ class Reference:
 def find(
     library: Library, query: str, most: int, collections: tuple[str, ...], settings: SearchSettings
 ) -> tuple[Study, ...]:
-    """The best studies in ``collections`` for ``query``: ``most`` that may answer, and those among them that may not.
-
-    None where there are no collections.
-    """
+    """The best studies in ``collections`` for ``query``: ``most`` in force, and the others among them."""
     if not collections:
         return ()
     filters = SearchFilter(collections, statuses=STATED)
@@ -100,7 +96,7 @@ def _mesh(library: Library, query: str, documents: Iterable[Document], most: int
 
 
 def bm25(weights: dict[str, float], counts: Counter[str], mean: float) -> float:
-    """BM25 of a field: ``weights`` is the rarity of each word asked for, ``mean`` the mean length in words."""
+    """BM25 of a field; ``weights``: rarity of each query word; ``mean``: mean length in words."""
     long = K1 * (1 - B + B * counts.total() / mean)
     return sum(weight * counts[term] * (K1 + 1) / (counts[term] + long) for term, weight in weights.items())
 
@@ -109,9 +105,9 @@ def bm25(weights: dict[str, float], counts: Counter[str], mean: float) -> float:
 
 
 def named(library: Library, references: Sequence[Reference]) -> tuple[Study | None, ...]:
-    """The study that each of ``references`` names, ``None`` where the library does not hold it.
+    """The study of each reference by id, identifier or title (``titles.named_by``), or ``None``.
 
-    By id, else by identifier, else by title (``titles.named_by``). What is not yet effective is not held.
+    Documents that are not yet effective do not count.
     """
     identified = _identified(library, {name for reference in references for name in reference.identifiers})
     studies = (_named(library, reference, identified) for reference in references)
@@ -119,7 +115,7 @@ def named(library: Library, references: Sequence[Reference]) -> tuple[Study | No
 
 
 def _identified(library: Library, names: set[str]) -> dict[str, Document]:
-    """The document of each identifier: of several editions the one that may answer, never one not yet effective."""
+    """The document of each identifier, preferably the edition in force, never one not yet effective."""
     documents = [(library.status(document.id), document) for document in library.catalogue.identified(names)]
     documents.sort(key=lambda pair: pair[0] is Status.CURRENT)  # the last of a name is kept
     return {
@@ -151,7 +147,7 @@ def _by_id(library: Library, prefix: str) -> Study | None:
 
 
 def _titled(library: Library, text: str) -> Document | None:
-    """The document that ``text`` means by its title."""
+    """The document named by title in ``text``."""
     if not text.strip():
         return None
     rows = library.search_lexical(text, CANDIDATES, SearchFilter(statuses=STATED), TITLE_BOOST, TITLE_TERMS)
@@ -161,7 +157,7 @@ def _titled(library: Library, text: str) -> Document | None:
 
 
 def _study(library: Library, document: Document, first: Sequence[str] = ()) -> Study:
-    """``document`` with all its passages, or of a long one with the ``first`` and as many others as fit."""
+    """``document`` with all passages, or with the ``first`` and as many others as fit."""
     whole = library.document_passages(document.id)
     place = {identifier: number for number, identifier in enumerate(first)}
     kept, left = set[str](), STUDY_CHARACTERS

@@ -1,10 +1,10 @@
-"""What a question names that a section must name too: medicines, substances and names nobody lists, and populations.
+"""Finds the medicines, unlisted names and populations of a question that a section must name too.
 
-A condition that only some have says whom the question is about ("pre-eclampsia"); an overdose counts as a population.
-A medicine is named as it is read. What an abbreviation is written out with beside a medicine ("inr") is none asked for.
+A condition of one group names a population ("pre-eclampsia"); an overdose counts as one. Medicines count as they are
+read; one that only the expansion of an abbreviation adds ("inr") does not.
 
-By words alone. A medicine is held by any of its listed names. What nobody lists counts where it is written as a name
-("Erdheim-Chester") or ends as substances do ("penicillamine") and no document has it. Of 680 questions of twelve
+By words alone. A section has a medicine under any listed name. An unlisted word counts if it is written as a name
+("Erdheim-Chester") or ends like a substance ("penicillamine") and no document has it. Of 680 questions of twelve
 authors that their documents answer 2 have such a word, a name and a medicine; of 423 others 9, of them 6 such.
 """
 
@@ -34,7 +34,7 @@ _BEFORE, _AFTER = re.compile(r"(allerg\w* to|对|耐) ?$"), re.compile(r"[- ]*(r
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is ``written`` so, with its ``ingredients`` if it is a medicine, else with the ``names`` of a population."""
+    """A medicine with ``ingredients``, or a population or word with ``names``, as ``written``."""
 
     written: str
     ingredients: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class Subject:
 
 
 def subjects(read: Question) -> tuple[Subject, ...]:
-    """The medicines and the populations that a question names, as it was read, each once."""
+    """The distinct medicines and populations of a question as it was read."""
     found: dict[object, Subject] = {}
     means = {fold(one.written): one.means for one in read.readings if one.written and not one.left_out}
     spelt = {name: one for name, one in means.items() if {*fold(one).split()} <= medicines.words(one)}
@@ -74,7 +74,7 @@ def subjects(read: Question) -> tuple[Subject, ...]:
 
 
 def absent(read: Question, asked: Sequence[Subject], library: Library) -> tuple[str, ...]:
-    """What of a question no document that may be read has: medicines it asks about, and words nobody lists."""
+    """The medicines and unlisted words of a question that no readable document has."""
     held = [one.written for one in asked if one.ingredients and not _is_held(one, library)]
     return (*held, *_unlisted(read, library.lexical.holds))
 
@@ -98,8 +98,9 @@ def _unlisted(read: Question, holds: Callable[[str], bool]) -> Iterator[str]:
 
 
 def closeness(said: Closeness, read: Question, lacking: Sequence[str], asked: Sequence[Subject]) -> Closeness:
-    """What is said of the first section where the library lacks something of the question: nothing near if it names
-    nothing else, no medicine and no condition."""
+    """The closeness of the first section if the library lacks something of the question: nothing near, unless the
+    question names another medicine or a condition.
+    """
     if not lacking or said is Closeness.NOTHING_NEAR:
         return said
     other = any(one.ingredients and one.written not in lacking for one in asked)

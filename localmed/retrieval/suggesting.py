@@ -1,8 +1,8 @@
-"""What the library has on a word that is being typed: titles of documents, headings, and medicines.
+"""Suggests titles, headings and medicines of the library while a question is typed.
 
-A table of names for each generation and reader, made at the first key and kept in memory; a name fits if each typed
-word begins one of its words (in Chinese: stands in it), or of another name of a medicine in it. Documents that may not
-answer now are left out at each key.
+A table of names for each generation and reader is built at the first key and kept in memory. A name fits if each typed
+word begins one of its words (in Chinese: is in it), or a word of another name of a medicine in it. Documents not in
+force are left out.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from localmed.text import medicines
 from localmed.text.language import HAN, fold
 
 MOST = 8  # shown
-READ = 20_000  # passages whose headings are read: some 0.5 s; of a larger library the first
-TABLES = 8  # kept: readers of other collections have others
+READ = 20_000  # first passages whose headings are read: some 0.5 s
+TABLES = 8  # kept, one for each set of readable collections
 LONGEST = 120  # characters of a name
 _NO_HEADINGS = (Kind.LITERATURE,)  # an abstract's headings say nothing: Methods, Results
 _BETWEEN = " · "
@@ -29,7 +29,7 @@ _CHINESE = re.compile(f"[{HAN}]")
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """Something that may be suggested: as it is shown, folded, and the documents that it stands in (none: any)."""
+    """A suggestion as shown and folded, and its documents (none: a medicine)."""
 
     shown: str
     folded: str
@@ -37,7 +37,7 @@ class Name:
 
 
 def suggestions(library: Library, typed: str) -> Iterator[str]:
-    """At most ``MOST`` names that fit what was ``typed``, titles first."""
+    """At most ``MOST`` names that fit ``typed``, titles first."""
     words = fold(typed).split()
     if len("".join(words)) < 2 and not _CHINESE.search(typed):
         return iter(())

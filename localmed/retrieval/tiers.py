@@ -1,12 +1,11 @@
 """Collections as tiers (LINS, Hierarchical Retrieval Database; for evidence-based practice HERD).
 
-Evidence for one patient searches tier by tier and shows what each has; other questions search all tiers at once. A
-preset lists tiers of kinds or collection names; without one, collections of equal priority make a tier. A collection
-stands in the first tier that names it. What a preset names but the library does not hold, and collections without a
-passage, are skipped and told: nothing is searched in their place.
+Evidence for one patient is searched tier by tier; other questions search all tiers at once. A preset lists tiers of
+kinds or collection names; without one, collections of equal priority make a tier. A collection belongs to the first
+tier that names it. Names that the library lacks and empty collections are skipped, and a note says so.
 
-HERD's tiers are guidelines, PubMed, Bing. There is no network here: an imported PubMed baseline stands in for the
-second, imported books and encyclopaedias for the third.
+HERD's tiers are guidelines, PubMed and Bing. Without a network an imported PubMed baseline is the second, and imported
+books and encyclopaedias are the third.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from localmed.domain import Collection, SearchFilter
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """The ``collections`` searched together, the names that were ``skipped``, and whether that is the whole library."""
+    """``collections`` searched together, ``skipped`` names, and whether the tier is the ``whole`` library."""
 
     collections: tuple[str, ...]
     skipped: tuple[str, ...] = ()
@@ -33,9 +32,9 @@ class Tier:
 
 
 def by_priority(collections: Sequence[Collection], filled: Container[str]) -> tuple[Tier, ...]:
-    """Tiers of equal priority, lowest number first; ``filled`` names the collections that hold a passage.
+    """Tiers of equal priority, lowest number first; ``filled`` names the collections with passages.
 
-    Nobody named the empty ones: they are not told.
+    Empty collections are not reported: nobody named them.
     """
     in_order = sorted(collections, key=lambda collection: collection.priority)
     groups = groupby(in_order, key=lambda collection: collection.priority)
@@ -46,7 +45,7 @@ def by_priority(collections: Sequence[Collection], filled: Container[str]) -> tu
 def by_preset(
     preset: Sequence[Sequence[str]], collections: Sequence[Collection], filled: Container[str]
 ) -> tuple[Tier, ...]:
-    """The tiers of ``preset`` over the ``collections`` there are, in their order."""
+    """The tiers of ``preset`` over ``collections``."""
     placed: set[str] = set()
     tiers = []
     for names in preset:
@@ -63,9 +62,9 @@ def by_preset(
 def tiers_of(
     preset: Sequence[Sequence[str]], collections: Sequence[Collection], filled: Container[str], only: Container[str]
 ) -> tuple[Tier, ...]:
-    """The tiers of a question: by ``preset`` (none: by priority), within the collections ``only`` if it names any.
+    """The tiers of a question by ``preset``, or by priority without one, within the collections ``only``, if any.
 
-    A collection that ``only`` names and the preset does not is searched after its tiers: it was asked for.
+    A collection of ``only`` that the preset lacks comes after its tiers.
     """
     chosen = [collection for collection in collections if not only or collection.name in only]
     tiers = by_preset(preset, chosen, filled) if preset else by_priority(chosen, filled)

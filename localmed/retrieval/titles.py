@@ -1,9 +1,9 @@
-"""Which document a reference means, by its title: compared by words, editions apart, and never a guess between two.
+"""Finds the document of a reference by its title, without guessing between two.
 
 A reference ("WHO. Guidelines on malaria, 2nd edition, 2023", "Kim J. Malaria in children. Lancet 2020;1:2") names a
-document where, words of editions and publishers and years left out, both have the same words; else where the whole
-title stands in the reference; else where the reference is the beginning of the title. Numbers count ("type 1"). Of
-several the one of the reference's year is meant, without a year the one in force; where two remain, neither is.
+document if both have the same words apart from years, editions and publishers; else if it contains the whole title;
+else if the title begins with it. Numbers count ("type 1"). Of several documents the one of the reference's year is
+taken, without a year the one in force; if two remain, none.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from collections.abc import Iterable, Sequence
 from localmed.domain import Document, Status
 from localmed.text.language import words
 
-LEAST_WORDS = 3  # of a title that may stand in a reference or begin like it; "Asthma" stands in any text
-# How a title fits a reference: not; begins like it; stands whole in it; is the same but for generic words; is equal.
+LEAST_WORDS = 3  # of a title within a reference; "Asthma" is in any text
+# How a title fits a reference: not; begins with it; is contained in it; same but for generic words; equal.
 NONE, BEGUN, WHOLE, SAME, EQUAL = range(5)
 _YEAR = re.compile(r"(?:19|20)\d\d")
-# Words by which references to one document differ.
+# Words in which references to one document differ.
 _GENERIC = frozenset(
     re.findall(
         r"\S+",
@@ -35,18 +35,18 @@ _GENERIC_CHINESE = re.compile(r"世界卫生组织|临床实践指南|诊疗指�
 
 
 def years(text: str) -> frozenset[str]:
-    """The years that ``text`` names."""
+    """The years in ``text``."""
     return frozenset(_YEAR.findall(text))
 
 
 def named_by(reference: str, candidates: Iterable[Document]) -> Document | None:
-    """The one of ``candidates`` that ``reference`` means, ``None`` if none or more than one might be."""
+    """The candidate that ``reference`` names, ``None`` if none or several fit."""
     reference_words = _words(reference)
     ranked: dict[int, list[Document]] = {}
     for document in candidates:
         ranked.setdefault(_likeness(_words(document.title), reference_words), []).append(document)
     best = max(ranked, default=NONE)
-    if best == WHOLE:  # of titles that hold one another the longer one is meant
+    if best == WHOLE:  # the longer of titles that contain each other
         longest = max(len(_words(document.title)) for document in ranked[best])
         ranked[best] = [document for document in ranked[best] if len(_words(document.title)) == longest]
     return _one(reference, ranked[best]) if best else None
@@ -77,7 +77,7 @@ def _telling(title: Sequence[str]) -> tuple[str, ...]:
 
 
 def _one(reference: str, left: Sequence[Document]) -> Document | None:
-    """The one of equally fitting documents that is of the reference's year, else the one in force, else none."""
+    """The equally fitting document of the reference's year, else the one in force, else ``None``."""
     cited = years(reference)
     if cited and len(left) > 1:
         left = [document for document in left if cited & (years(document.edition) | years(document.title))]

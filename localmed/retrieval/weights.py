@@ -1,4 +1,4 @@
-"""How much of a question's weight a text holds: its index terms, each weighed by how rare it is in the library."""
+"""A text's share of a question's index terms, weighted by their rarity in the library."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ class Question:
     weights: dict[str, float]
 
     def coverage(self, words: Iterable[str]) -> float:
-        """The share of the question's weight that ``words`` hold; 0 for a question without words."""
+        """The weighted share of the question's terms in ``words``; 0 for a question without terms."""
         total = sum(self.weights.values())
         have = set(words)
         return sum(weight for term, weight in self.weights.items() if term in have) / total if total else 0.0
 
 
 def weigh(question: str, index: LexicalIndex) -> Question:
-    """The terms of ``question`` as ``index`` weighs them; a word the index has never seen weighs most."""
+    """The terms of ``question`` with their rarity; an unknown word weighs most."""
     return of_terms(" ".join(question_words(question)), index)
 
 
 def of_terms(text: str, index: LexicalIndex) -> Question:
-    """All terms of ``text`` that a search looks for, as ``index`` weighs them."""
+    """All search terms of ``text`` with their rarity."""
     terms = list(dict.fromkeys(index.analyse(text, for_query=True)))
     return Question(dict(zip(terms, index.rarity(terms), strict=True)))
 
 
 def searched_text(passage: Passage) -> str:
-    """All the words of a passage that are searched: title, headings, text."""
+    """The searched text of a passage: title, headings, text."""
     return " ".join((passage.title, *passage.headings, passage.text))

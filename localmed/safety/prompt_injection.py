@@ -1,8 +1,7 @@
-"""Text in a document that is addressed to a language model ("ignore the instructions above"), by wording and likeness.
+"""Finds text that addresses a language model ("ignore the instructions above"), by wording and likeness.
 
-Such a passage is shown to people, marked, and no model reads it. Wordings are the usual ones in English and Chinese;
-sentence by sentence a likeness knows others by the encoder's vectors of what it suspects. A
-document that lies in plain prose is a matter for the librarian.
+People see such a passage, marked; no model reads it. Wordings are the usual ones in English and Chinese; a likeness
+finds others by the encoder's vectors of suspected sentences. False statements in plain prose are not covered.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ _BLANKS = re.compile(r"[^\S\n]+")
 
 
 def has_injection(text: str, encoder: Embedder | None = None) -> bool:
-    """Whether ``text`` speaks to a language model: by wording, and with the ``encoder`` by likeness too."""
+    """Whether ``text`` addresses a language model, by wording and, with an ``encoder``, by likeness."""
     if _INJECTION.search(_BLANKS.sub(" ", fold(text))):
         return True
     if encoder is None:
@@ -106,7 +105,7 @@ class Weights:
 
 
 def suspected(sentence: str) -> bool:
-    """Whether ``sentence`` is worth a look at its meaning."""
+    """Whether the meaning of ``sentence`` is checked."""
     language = _language(sentence)
     return bool(language) and loaded()[language].score(sentence, language) > loaded()[language].suspects
 

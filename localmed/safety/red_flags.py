@@ -1,11 +1,11 @@
-"""Red flags in a complaint: what people say for which the Emergency Department comes first. English and Chinese.
+"""Red flags: wordings in a complaint that need the Emergency Department. English and Chinese.
 
-A sign counts if somebody has it now: not what is denied ("no chest pain", 无胸痛), nor what was in the past ("last
-year", 去年) unless the same clause says that it is back, nor what is only asked about ("how do I prevent a clot"). Some
-signs are a red flag by themselves, others only together. Nothing here is a diagnosis: a flag is named by what was said.
+A sign counts if somebody has it now: not if it is denied ("no chest pain", 无胸痛), past ("last year", 去年) unless the
+clause says that it is back, or only asked about ("how do I prevent a clot"). Some signs are a red flag alone, others
+only in combination. A flag is no diagnosis.
 
-The table is ``red_flags.toml``. Rules see wording, not people: what they miss looks like an ordinary complaint, so
-every answer says when to go to the Emergency Department all the same. Other languages are not read.
+The table is ``red_flags.toml``. Rules miss emergencies in other words, so every answer says when to go to the Emergency
+Department. Other languages are not read.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from localmed.text.tables import in_characters, listed, table
 
 # --- wordings ---------------------------------------------------------------------------------------------------------
 
-# Wordings as tables hold them, matched against a clause: words near one another, without regular expressions.
+# Wordings of tables, matched against clauses.
 #
 # ``a|b`` either, ``word*`` any ending, ``two_words`` a phrase, ``a b`` one after the other, ``a .. b`` a few words
 # between, ``a & b`` near each other in either order, ``{name}`` any of the words of that name, ``<2-5>`` a number from
 # 2 to 5. English is compared word by word, Chinese character by character (``[上过]`` either, ``来?`` or not). Every
 # clause is read once, whatever the number of wordings: time is linear in the text.
 
-BETWEEN = {"en": 7, "zh": 8}  # words, characters that ".." passes over at most
-NEXT = {"en": 0, "zh": 1}  # the same between two that stand one after the other
-MEDICINE = "\ue000"  # stands before the name of a medicine in a clause that is matched
+BETWEEN = {"en": 7, "zh": 8}  # most words or characters that ".." skips
+NEXT = {"en": 0, "zh": 1}  # the same between adjacent elements
+MEDICINE = "\ue000"  # replaces the name of a medicine
 
 _TOKEN = re.compile(rf"[a-z]+(?:'[a-z]+)?|\d+(?:\.\d+)?|{MEDICINE}")
 _STRENGTH = r"(?!\s?(?:m[gl]|mcg|[µμ]g|milli|micro|毫|微))"  # 30 mg are not 30 of anything
@@ -41,12 +41,12 @@ _RANGE = re.compile(r"<(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)>")
 _CHOICE = re.compile(r"\[([^\]]+)\]|(.)\?|(.)")
 _IS_HAN = re.compile(f"[{HAN}]")
 
-Span = tuple[int, int]  # places of the first and after the last word or character
+Span = tuple[int, int]  # first and after-last word or character
 
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """The elements in order, each a set of atoms; ``joints`` stand between them: "" next, ".." or "&"."""
+    """Elements in order, each a set of atoms; ``joints`` between them: "" (adjacent), ".." or "&"."""
 
     language: str
     elements: tuple[frozenset[str], ...]
@@ -55,7 +55,7 @@ class Wording:
 
 @dataclass(slots=True)
 class Lexicon:
-    """All atoms of a set of wordings, by how they begin."""
+    """All atoms of a set of wordings, by their beginnings."""
 
     words: dict[str, list[tuple[tuple[str, ...], str]]] = field(default_factory=dict)
     beginnings: dict[str, list[tuple[tuple[str, ...], str]]] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Lexicon:
     known: set[str] = field(default_factory=set)
 
     def add(self, atom: str) -> None:
-        """Make ``atom`` known."""
+        """Add ``atom``."""
         if atom in self.known:
             return
         self.known.add(atom)
@@ -82,7 +82,7 @@ class Lexicon:
 
 
 def wordings(text: str, language: str, words: Mapping[str, str], lexicon: Lexicon) -> tuple[Wording, ...]:
-    """The wordings of a table's ``text``, one a line, with their atoms made known to ``lexicon``."""
+    """The wordings of a table's ``text``, one a line; adds their atoms to ``lexicon``."""
     made = []
     for line in filter(None, map(str.strip, text.splitlines())):
         elements: list[frozenset[str]] = []
@@ -113,7 +113,7 @@ def _atoms(part: str, words: Mapping[str, str]) -> Iterator[str]:
 
 
 def _expanded(atom: str) -> list[str]:
-    """The literals that a Chinese atom stands for."""
+    """The literals of a Chinese atom."""
     parts = [
         list(choice) if choice else ["", optional] if optional else [literal]
         for choice, optional, literal in _CHOICE.findall(atom)
@@ -122,7 +122,7 @@ def _expanded(atom: str) -> list[str]:
 
 
 class Clause:
-    """A clause read once: where each atom stands, by words and by characters."""
+    """The places of all atoms in a clause, by words and by characters."""
 
     def __init__(self, text: str, lexicon: Lexicon) -> None:
         self._tokens = [(match[0], match.start(), match.end()) for match in _TOKEN.finditer(text)]
@@ -165,7 +165,7 @@ class Clause:
                     self._by_character.setdefault(atom, []).append(match.span())
 
     def matches(self, wording: Wording) -> Iterator[Span]:
-        """Where ``wording`` stands, as characters of the clause."""
+        """The places of ``wording`` as characters of the clause."""
         places = [self._places(element, wording.language) for element in wording.elements]
         if not all(places):
             return
@@ -183,7 +183,7 @@ class Clause:
 
 
 def _joined(before: list[Span], after: list[Span], joint: str, language: str) -> Iterator[Span]:
-    """Each of ``after`` with the nearest of ``before`` that it may follow (or, with "&", stand before)."""
+    """Each of ``after`` with the nearest of ``before`` within reach; with "&" in either order."""
     reach = BETWEEN[language] if joint else NEXT[language]
     ends = sorted((end, start) for start, end in before)
     starts = sorted(start for start, _ in before)
@@ -199,8 +199,8 @@ def _joined(before: list[Span], after: list[Span], joint: str, language: str) ->
 
 # --- red flags --------------------------------------------------------------------------------------------------------
 
-LONGEST = 20  # characters of what is listed as "longer" in the table
-TRIED = 20  # places of a sign in a clause that are looked at: where so many are denied, all are
+LONGEST = 20  # characters of an entry "longer" of the table
+TRIED = 20  # places of a sign in a clause that are checked for denials
 
 _WITHOUT_APOSTROPHE = re.compile(r"\b(ca|wo|do|does|did|is|are|was|were|has|have|had|could|would|should)nt\b")
 _BOUNDARY = re.compile(
@@ -244,17 +244,17 @@ def _table() -> _Table:
 
 
 def names() -> tuple[str, ...]:
-    """Every flag there is, the first to be named first."""
+    """All flags in order of importance."""
     return tuple(_table().flags)
 
 
 def red_flags(text: str) -> tuple[str, ...]:
-    """The names of the red flags of ``text``, in the order of the table; none for a text in another language."""
+    """The names of the red flags of ``text`` in the table's order."""
     return tuple(flagged(text))
 
 
 def flagged(text: str) -> Mapping[str, tuple[str, ...]]:
-    """The red flags of ``text``, each with the words by which its signs were read, in the order of the table."""
+    """The red flags of ``text`` in the table's order, each with the words of its signs."""
     present = signs(text)
     made: dict[str, tuple[str, ...]] = {}
     for name, combinations in _table().flags.items():
@@ -266,25 +266,25 @@ def flagged(text: str) -> Mapping[str, tuple[str, ...]]:
 
 
 def _stands(sign: str, present: Mapping[str, str]) -> bool:
-    """Whether a sign of a combination is there, or with "!" is not."""
+    """Whether a sign of a combination is present, or absent with "!"."""
     name = sign.removeprefix("!")
     return (name in present) is (name == sign)
 
 
 def specialties(flags: Sequence[str], language: str) -> tuple[str, ...]:
-    """The names of departments that the signs of ``flags`` belong to beside the Emergency Department."""
+    """The departments for ``flags`` beside the Emergency Department."""
     entry = table("red_flags")["departments"]
     return tuple(dict.fromkeys(name for flag in flags for name in listed(entry.get(flag, {}).get(language, ""))))
 
 
 def fits(department: str, flags: Sequence[str]) -> bool:
-    """Whether the signs of ``flags`` belong to the ``department`` of that name."""
+    """Whether ``department`` is one for ``flags``."""
     folded = fold(department)
     return any(name in folded for language in ("en", "zh") for name in specialties(flags, language))
 
 
 def signs(text: str) -> Mapping[str, str]:
-    """The signs that somebody has now, each with the words that say so."""
+    """The present signs with their words."""
     made = _table()
     present: dict[str, str] = {}
     for clause in dict.fromkeys(_clauses(text)):
@@ -302,7 +302,7 @@ def signs(text: str) -> Mapping[str, str]:
 
 
 def _said(clause: str, read: Clause, sign: _Sign) -> str | None:
-    """The words of the sign that stand in the clause where nothing denies them, None if none do."""
+    """The words of the sign in the clause that are not denied, or ``None``."""
     for wording in sign.wordings:
         for start, end in islice(read.matches(wording), TRIED):
             if not negation.denied(clause, start) and not _cut(clause, end):
@@ -317,7 +317,7 @@ def _longer() -> re.Pattern[str]:
 
 
 def _cut(clause: str, end: int) -> bool:
-    """Whether a wording that ends at ``end`` is the beginning of a longer one of another meaning."""
+    """Whether a wording that ends at ``end`` is cut from a longer one with another meaning."""
     return any(match.start() < end < match.end() for match in _longer().finditer(clause, max(0, end - LONGEST)))
 
 
@@ -326,7 +326,7 @@ def _says(read: Clause, of: tuple[Wording, ...]) -> bool:
 
 
 def _clauses(text: str) -> Iterator[str]:
-    """The clauses of the text, folded, each name of a medicine marked."""
+    """The folded clauses of the text with ``MEDICINE`` for names."""
     folded = _WITHOUT_APOSTROPHE.sub(r"\1n't", fold(text.replace("’", "'")))
     pieces, done = [], 0
     for mention in medicines.mentions(folded):

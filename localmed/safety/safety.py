@@ -1,10 +1,10 @@
-"""Whether a text is of somebody who may harm themselves, or asks how to: then the site's message, and no recipe.
+"""The safety screen: recognises texts about self-harm, which get the site's message instead of an answer.
 
-Two things are told apart. *Disclosure*: somebody says that they want to die or to hurt themselves; the message is given
-to anyone, staff too. *Means*: a lethal dose or a way to die is asked for; a patient gets the message, while staff, who
-treat poisonings, get cited evidence. Rules look first and cannot be switched off; likeness to sentences of our own and
-a chat model may add to what they find, never take away from it. Rules know wordings, English and Chinese; the likeness
-(``safety_likeness``) also catches many that say it otherwise, and not all: ``safety_rules`` has the measured rates.
+*Disclosure*: somebody wants to die or to hurt themselves; everybody gets the message, staff too. *Means*: a question
+about a lethal dose or a way to die; patients get the message, staff, who treat poisonings, get cited evidence. Rules
+decide first and cannot be switched off; a likeness to known sentences and a chat model may add to their findings, never
+remove any. Rules know wordings in English and Chinese; the likeness (``safety_likeness``) catches many others, not all:
+``safety_rules`` has the measured rates.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ READ = 4_000  # characters that a chat model is shown, the last ones: what someb
 
 @dataclass(frozen=True, slots=True)
 class SafetyInput(QuestionInput):
-    """What somebody wrote, and whether they ask as a patient or as staff. The result is a ``Screening``."""
+    """A text by a patient or staff; the result is a ``Screening``."""
 
     audience: Audience = "staff"
 
 
 @dataclass(frozen=True, slots=True)
 class Screening:
-    """``concern`` says what was recognised, "" if nothing; ``subject`` whether death or harm is spoken of at all."""
+    """The recognised ``concern``, or "", and whether the text's ``subject`` is death or harm."""
 
     concern: Concern = ""
     subject: bool = False
 
 
 def site_message(language: str, own_words: str, crisis_line: str) -> Message:
-    """What the site says to somebody in danger: its ``own_words`` in ``language`` (a setting), else ours.
+    """The site's message to somebody in danger: its ``own_words`` in ``language`` (a setting), else the default.
 
-    ``crisis_line`` (a number) is put in for ``{line}`` in the site's words, or after them.
+    ``crisis_line`` (a number) replaces ``{line}`` in the site's words, or follows them.
     """
     line = message("safety.line", number=crisis_line) if crisis_line else ""
     if not own_words:

@@ -1,12 +1,12 @@
-"""How like a text is to sentences of wanting to die, or of how to: what the wordings of ``safety_rules`` do not know.
+"""Likeness of a text to sentences on suicide, for wordings that ``safety_rules`` lacks.
 
 A linear score over the text's words and pairs of words (Chinese: runs of one to three characters) and, in English, the
 vector of multilingual-e5-small. Its weights were fitted (``tests/benchmarks/train_safety.py``) on our own sentences,
 ``tests/benchmarks/safety_sentences.toml``, indirect wordings against what only sounds like them. With another
 encoder English is scored by words alone; a Chinese text never loads the encoder.
 
-A text is scored as a whole and sentence by sentence, since a long complaint may hold one sentence that counts. It errs
-on the side of the message: what it gets wrong is written in ``safety_rules``.
+The whole text and each sentence are scored, since one sentence of a long complaint may count. It errs on the side of
+the message; ``safety_rules`` has the error rates.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Weights:
     centre: Floats = field(default_factory=lambda: np.zeros(0))
 
     def knows(self, text: str, language: str) -> bool:
-        """Whether one word of ``text`` was ever seen: a vector alone says too little of "x"."""
+        """Whether the weights have a word of ``text``: a vector alone says too little about "x"."""
         return any(term in self.terms for term in terms(text, language))
 
     def scores(self, texts: list[str], language: str, vectors: Floats) -> Floats:
@@ -82,7 +82,7 @@ def stored(weights: Mapping[str, Weights]) -> dict[str, Any]:
 
 @cache
 def loaded(path: Path = WEIGHTS, names: tuple[str, ...] = FITTED) -> Mapping[str, Weights]:
-    """The weights of an ``.npz`` that comes with the package, by their names."""
+    """The weights of an ``.npz`` of the package, by name."""
     with np.load(path, allow_pickle=False) as kept:
         there = set(kept.files)
         return {
@@ -98,7 +98,7 @@ def _weights(kept: Mapping[str, npt.NDArray[Any]]) -> Weights:
 
 
 def likened(encoder: Embedder, task: SafetyInput) -> Screening:
-    """The role ``safety_likeness``: of a patient both scores count, of staff only that they speak of themselves."""
+    """The role ``safety_likeness``: for a patient both scores count, for staff only disclosure."""
     texts, language = _pieces(task.question[-READ:], 2), task.language
     weights = loaded()[language]
     if not any(weights.knows(text, language) for text in texts):
@@ -115,7 +115,7 @@ def likened(encoder: Embedder, task: SafetyInput) -> Screening:
 
 
 def _pieces(text: str, least: int) -> list[str]:
-    """The text, and each of its last sentences where it has ``least`` of them."""
+    """The text, and its last sentences if it has at least ``least``."""
     pieces = [text[start:end] for start, end in sentences(text)]
     return [text, *pieces[-SENTENCES:]] if len(pieces) >= least else [text]
 

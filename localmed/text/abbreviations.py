@@ -1,8 +1,7 @@
-"""The abbreviations of medical orders and what they usually mean: a reader of ``abbreviations.toml``.
+"""Abbreviations of medical orders with their usual meanings (``abbreviations.toml``).
 
-An abbreviation with several usual meanings comes with all of them, and nothing here chooses: which one the writer meant
-is not in the letters. "x5/7", "x2/52" and "x3/12" are days, weeks and months. Not covered: such marks without the "x",
-which may be a date or a part, and whatever the table does not list.
+An abbreviation with several usual meanings gets all of them; nothing chooses. "x5/7", "x2/52" and "x3/12" are days,
+weeks and months; without the "x" they may be dates or fractions and are not read.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from localmed.text.language import fold
 from localmed.text.tables import cues, listed, table
 
 LONGEST = 12  # characters of an abbreviation as written, points included
-NEAR = 14  # characters before one that may say that it is none: "stage IV"
+NEAR = 14  # characters before one that may rule it out: "stage IV"
 
 _LATIN = re.compile(rf"(?<![A-Za-z0-9-])(?=[A-Za-z])[A-Za-z0-9./]{{1,{LONGEST}}}(?![A-Za-z0-9-])")
 _EVERY = re.compile(
@@ -43,7 +42,7 @@ Meaning = tuple[str, str]  # English, Chinese
 
 @dataclass(frozen=True, slots=True)
 class Abbreviation:
-    """An abbreviation ``written`` at ``start:end`` of a text; several ``meanings`` where it has more than one."""
+    """An abbreviation ``written`` at ``start:end`` of a text, with one or more ``meanings``."""
 
     written: str
     start: int
@@ -64,10 +63,8 @@ def abbreviations(text: str, language: str) -> tuple[Abbreviation, ...]:
 
 
 def explainable(line: str, language: str, above: str = "") -> tuple[Abbreviation, ...]:
-    """The abbreviations of a ``line`` of an order, without those that tell somebody what to do or to go without where
-    the rest of the line, or what stands ``above`` it, denies, stops, asks or makes something depend.
-
-    Those of several meanings stay: it is asked which is meant.
+    """The abbreviations of a ``line`` of an order. If the rest of the line or the text ``above`` it denies, stops, asks
+    or sets a condition, those that give an instruction ("NBM") are left out, unless they have several meanings.
     """
     found, rest = abbreviations(line, language), list(line)
     for one in found:  # "NBM" is itself a denial
@@ -78,7 +75,7 @@ def explainable(line: str, language: str, above: str = "") -> tuple[Abbreviation
 
 
 def is_open(text: str) -> bool:
-    """Whether ``text`` denies, asks, or makes depend on something."""
+    """Whether ``text`` denies, asks or sets a condition."""
     return bool({"not", "unless", "below", "above"} & _senses_of(text) or cues("negation", "open").search(fold(text)))
 
 
@@ -87,9 +84,7 @@ def _senses_of(text: str) -> set[str]:
 
 
 def unknown(text: str) -> tuple[str, ...]:
-    """What in ``text``, a line of an order, is written as an abbreviation is, and the table lacks or does not read so:
-    "1/52", "U&E", "inh" far from an amount.
-    """
+    """The unread abbreviations of a line: "1/52", "U&E", "inh" away from an amount."""
     known = abbreviations(text, "en")
     found = [*(PERIOD if text.isupper() else _SHORTHAND).finditer(text)]
     found += [one for one in _SMALL.finditer(text) if one[0] in _set("small")]
@@ -103,9 +98,7 @@ def _unit_names() -> re.Pattern[str]:
 
 
 def meaning(written: str, language: str) -> str:
-    """The one usual meaning of an abbreviation; "" where it has none or several, or is not written so: "CAP" is no
-    capsule.
-    """
+    """The only usual meaning of an abbreviation, or ""; "CAP" is no capsule."""
     meanings, key = _meanings().get(_key(written), ()), _key(written)
     if written.isupper() and key in _set("lower"):
         return ""
@@ -125,7 +118,7 @@ def _meanings() -> Mapping[str, tuple[Meaning, ...]]:
 
 @cache
 def _set(how: str) -> frozenset[str]:
-    """A list of how abbreviations are written."""
+    """A list of the table's section ``written``."""
     names = table("abbreviations")["written"][how]
     return frozenset(listed(names) if isinstance(names, str) else names)
 
@@ -148,7 +141,7 @@ def _latin(text: str, language: str) -> Iterator[Abbreviation]:
 
 
 def _written_as(written: str, text: str, start: int, shouted: bool) -> tuple[Meaning, ...]:
-    """The meanings of what stands at ``start`` of ``text``, if it is written as an abbreviation there."""
+    """The meanings of ``written`` at ``start`` of ``text`` if it is an abbreviation there."""
     key, pointed, capitals = _key(written), "." in written[:-1], written.isupper() and not shouted
     capitals = capitals or (key in _set("small") and written.islower() and _follows_amount(text, start))
     if not pointed and ((key in _set("capitals") and not capitals) or (key in _set("lower") and written.isupper())):
@@ -162,7 +155,7 @@ def _written_as(written: str, text: str, start: int, shouted: bool) -> tuple[Mea
 
 
 def _follows_amount(text: str, start: int) -> bool:
-    """Whether an amount, its unit or another abbreviation stands right before ``start``."""
+    """Whether an amount, unit or abbreviation precedes ``start``."""
     before = _AMOUNT_BEFORE.search(text, max(0, start - NEAR), start)
     if not before:
         return False
@@ -177,7 +170,7 @@ def _chinese(text: str, language: str) -> Iterator[Abbreviation]:
 
 
 def _lasting(match: re.Match[str], language: str) -> Abbreviation:
-    """ "x5/7" as for 5 days: sevenths of a week, fifty-seconds and twelfths of a year."""
+    """ "x5/7": for 5 days; sevenths of a week, fifty-seconds and twelfths of a year."""
     count, (english, chinese) = match["count"], _LONG[match["of"]]
     plural = "" if count == "1" else "s"
     wording = f"共{count}{chinese}" if language == "zh" else f"for {count} {english}{plural}"
@@ -185,7 +178,7 @@ def _lasting(match: re.Match[str], language: str) -> Abbreviation:
 
 
 def _every(match: re.Match[str], language: str) -> Abbreviation:
-    """ "q8h", "q.4-6h." and "q 6 hours" by what they count."""
+    """ "q8h", "q.4-6h.", "q 6 hours"."""
     low, high, unit = match["low"], match["high"], _UNITS[match["unit"][0].lower()]
     if language == "zh":
         wording = f"每{low}至{high}{unit[1]}一次" if high else f"每{low}{unit[1]}一次"

@@ -1,12 +1,10 @@
-"""Whether an order survives its explanation: every number with its unit, how often, which way, every negation.
+"""Compares an order with its restatement: numbers with units, frequencies, routes, sides and negations.
 
-Sides (left, right) count too. Both texts are read by the same rules into facts, English or Chinese, and the facts are
-counted: "tid", "three times a day" and "一日三次" are the same fact, "500 mg" and "0.5 g" are not (a restatement keeps
-the order's own unit). What the order holds and the restatement does not is ``lost``; a number, frequency or negation
-that only the restatement holds is ``added``. Neither knows who wrote the restatement: a model's words and our own
-rules' are held to the same.
+The same rules read facts of both texts, English or Chinese, and the facts are counted: "tid", "three times a day" and
+"一日三次" are one fact, "500 mg" and "0.5 g" are two (a restatement keeps the order's unit). Facts that only the order
+has are ``lost``; numbers, frequencies and negations that only the restatement has are ``added``.
 
-Not covered: whether a fact stands beside the right medicine; names (they are kept by whoever restates).
+Not covered: whether a fact stands beside the right medicine; names.
 """
 
 from __future__ import annotations
@@ -66,7 +64,7 @@ Facts = Counter[tuple[str, str]]  # (what: number, time, way or sense; which) ->
 
 
 def facts(text: str) -> Facts:
-    """What of ``text`` must survive."""
+    """The facts of ``text``."""
     left, counts = _GROUPED.sub("", fold(text)), Facts()
     for what, name, pattern in _patterns():
         counts.update((what, _named(name, match)) for match in pattern.finditer(left))
@@ -76,7 +74,7 @@ def facts(text: str) -> Facts:
 
 
 def lost(order: str, restatement: str) -> list[str]:
-    """The facts of ``order`` that ``restatement`` holds less often. A number without a unit may have gained one."""
+    """The facts that ``restatement`` has less often than ``order``. A number may gain a unit."""
     there, missing = facts(restatement), []
     for (what, name), count in facts(order).items():
         has = there[what, name]
@@ -88,7 +86,7 @@ def lost(order: str, restatement: str) -> list[str]:
 
 
 def added(order: str, restatement: str) -> list[str]:
-    """The numbers, times, ways and senses of ``restatement`` that ``order`` does not hold at all."""
+    """The numbers, times, ways and senses of ``restatement`` that ``order`` lacks."""
     here = facts(order)
     plain = {name.split()[0] for what, name in here if what == "number"}
     return [

@@ -1,8 +1,7 @@
-"""What stands around a document's text and states nothing: disclaimers, edition lines, page numbers, imprints.
+"""Finds furniture: text that states nothing, such as disclaimers, edition lines, page numbers and imprints.
 
-A sentence is furniture if nothing of it is left without the notices of ``publications.toml``, dates and page numbers;
-if it is the document's title with the name of who issues it; or if it names who issues it after another such sentence.
-What warns is never furniture.
+A sentence is furniture if it has nothing but notices of ``publications.toml``, dates and page numbers; if it is the
+document's title with its issuer; or if it names the issuer after another such sentence. A warning is never furniture.
 """
 
 from __future__ import annotations

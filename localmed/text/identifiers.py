@@ -1,8 +1,7 @@
-"""What tells who a patient is: names beside a title or the word "patient", numbers and dates of birth by their label.
+"""Finds identifiers of patients: names beside a title or "patient", labelled numbers and dates of birth.
 
-The words are in ``identifiers.toml``; numbers that are nobody else's (identity cards, telephones, e-mail addresses, NHS
-numbers) are told by their form. A name that nothing announces cannot be told from other words by rule, and is missed;
-what is named after somebody ("called Kawasaki Disease") is no patient.
+Labels are in ``identifiers.toml``; identity cards, telephones, e-mail addresses and NHS numbers are recognised by their
+form. A name without a title or label is missed. Eponyms ("called Kawasaki Disease") are no patients.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ MASK = "█"
 
 
 def unnamed(text: str) -> str:
-    """``text`` with a block in the place of each character of its identifiers: what points into it still does."""
+    """``text`` with a block for each character of its identifiers, so that offsets stay valid."""
     return hiding(identifiers(text))(text)
 
 
@@ -51,7 +50,7 @@ def _whole(word: str) -> str:
 
 
 def identifiers(text: str) -> tuple[str, ...]:
-    """The names and numbers in ``text`` that tell who a patient is, once each."""
+    """The distinct identifiers in ``text``."""
     return tuple(dict.fromkeys(match["word"].strip() for pattern in _patterns() for match in pattern.finditer(text)))
 
 

@@ -1,4 +1,4 @@
-"""Text as both languages need it: which language, where sentences end, which words are searched.
+"""Language detection, sentences and searchable words for English and Chinese.
 
 Words are folded the same way when a passage is indexed and when a question is asked: Unicode NFKC, lower case, runs of
 letters and digits, decimal numbers kept whole. Chinese has no spaces, so a run of Chinese characters becomes its

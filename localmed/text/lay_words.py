@@ -1,7 +1,4 @@
-"""Lay words for complaints beside the words that guides and records use. The table is ``lay_words.toml``.
-
-A complaint is searched by its own words and, besides, by those that the table adds. English and Chinese.
-"""
+"""Adds the words of guides and records to lay words of a complaint, English and Chinese (``lay_words.toml``)."""
 
 from __future__ import annotations
 
@@ -19,20 +16,20 @@ def _patterns(spoken: str) -> tuple[tuple[re.Pattern[str], str], ...]:
 
 
 def added(complaint: str, spoken: str) -> str:
-    """The words that the table of the language ``spoken`` adds to ``complaint``, "" if it knows none of its words."""
+    """The words that the table of the language ``spoken`` adds to ``complaint``."""
     return " ".join(dict.fromkeys(words for pattern, words in _patterns(spoken) if pattern.search(complaint)))
 
 
 def silent(spoken: str) -> str:
-    """The words of the language ``spoken`` that tell no complaint by themselves."""
+    """Words that are no complaint by themselves."""
     words: str = table("lay_words")["silent"][spoken]
     return words
 
 
 def characters(complaint: str) -> str:
-    """The Chinese characters of the content words of ``complaint``, each once and apart, "" if there are none.
+    """The single Chinese characters of the content words of ``complaint``, separated by spaces.
 
-    眼 says much where no guide has the word 眼皮跳; the index holds single characters for such searches.
+    No guide has the word 眼皮跳, but 眼 finds the right section.
     """
     singles = "".join(language.content_words(complaint))
     return " ".join(dict.fromkeys(character for character in singles if "\u4e00" <= character <= "\u9fff"))

@@ -1,9 +1,8 @@
-"""What is measured of a patient: names, units and what can be true, in English and Chinese.
+"""Measures of patients: names, units and plausible ranges, in English and Chinese.
 
-One table for records ("K+ 5.9") and for sources ("if potassium is above 5.5 mmol/L"), so that the two meet. A value
-is brought to the measure's first unit; one in a unit that is not listed is not read. ``plausible`` is what a living
-patient can have at the outside: a value beyond it is more likely a slip of the pen, and is told, not used. Codes are
-LOINC's.
+One table serves records ("K+ 5.9") and sources ("if potassium is above 5.5 mmol/L"). Values are converted to the
+measure's first unit; an unlisted unit is not read. ``plausible`` is the widest range of living patients: a value beyond
+it is probably an error, and is reported, not used. Codes are LOINC's.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class Measure:
 
 @cache
 def all_measures() -> tuple[Measure, ...]:
-    """The measures in the order in which their names are looked for."""
+    """All measures in the order of the search."""
     return tuple(_measure(name, entry) for name, entry in table("measures").items() if isinstance(entry, dict))
 
 
@@ -80,7 +79,7 @@ def _values(measure: Measure) -> re.Pattern[str]:
 
 
 def measured(text: str, date: str = "") -> Iterator[Measured]:
-    """Every measure with a value in ``text``, in the order of the table, what cannot be true included."""
+    """Every measure with a value in ``text``, in the table's order, implausible values included."""
     folded = fold(text)
     for match in _PRESSURE.finditer(folded):
         for name, number in zip((SYSTOLIC, DIASTOLIC), match.groups(), strict=True):
@@ -100,7 +99,7 @@ def measured(text: str, date: str = "") -> Iterator[Measured]:
 
 
 def coded(name: str, code: str, value: float, unit: str, date: str = "") -> Measured | None:
-    """A result of a coded record, by its LOINC code, else by its name; ``None`` for what is not in the table."""
+    """A result of a coded record by LOINC code or name, ``None`` for an unknown one."""
     measure = next((one for one in all_measures() if code in one.codes), None) if code else named(name)
     if measure is None:
         return None
@@ -111,7 +110,7 @@ def coded(name: str, code: str, value: float, unit: str, date: str = "") -> Meas
 
 
 def named(text: str) -> Measure | None:
-    """The measure that ``text`` is a name of; none for what is measured in urine."""
+    """The measure named ``text``, ``None`` for urine."""
     folded = fold(text)
     if _OTHER_BODY_FLUID.search(folded):
         return None
@@ -131,7 +130,7 @@ def plausible(measured: Measured) -> bool:
 
 
 def converted(measure: Measure, number: str, unit: str) -> float | None:
-    """``number`` in the measure's first unit; ``None`` where the unit is none of the measure's."""
+    """``number`` in the measure's first unit, ``None`` for an unknown unit."""
     if not number:
         return None
     value = float(number.replace(",", ""))
@@ -262,7 +261,7 @@ def values(question: str, measure: Measure) -> list[float]:
 
 
 def of_other_kidneys(question: str) -> bool:
-    """Whether ``question`` speaks of kidneys, and not of such that work as they should."""
+    """Whether ``question`` is about impaired kidneys."""
     found = [one.value for one in measured(question) if one.name in KIDNEYS]
     return bool(
         any(value < REDUCED for value in found)
@@ -271,7 +270,7 @@ def of_other_kidneys(question: str) -> bool:
 
 
 def for_normal_kidneys(text: str) -> bool:
-    """Whether ``text`` is about people whose kidneys work as they should."""
+    """Whether ``text`` is about people with normal kidneys."""
     return bool(_NORMAL_KIDNEYS.search(fold(text)))
 
 

@@ -1,8 +1,7 @@
-"""The medicines that a text names, English or Chinese, by whatever name: nonproprietary, brand, Chinese, combination.
+"""Finds medicines in text by nonproprietary name, brand, Chinese name or combination.
 
-A name that is not listed is known by the ending of an international nonproprietary name where that tells (-pril,
-普利). What neither tells is not seen. A class may be named as such ("an ACE inhibitor"); that names none of
-its members. The table is ``medicines.toml``.
+An unlisted name is recognised by the ending of an international nonproprietary name (-pril, 普利). A class ("an ACE
+inhibitor") names none of its members. The table is ``medicines.toml``.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ _NO_ENDING = frozenset(["nystatin", "cholesterol", "histidine", "program", "vir"
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """Where a text names medicines: ``start:end`` of the folded text, as ``written`` there.
+    """A name at ``start:end`` of the folded text.
 
-    ``ingredients`` are by their nonproprietary names, none where only a class is named; ``classes`` are theirs.
+    ``ingredients`` are nonproprietary names, empty for a class; ``classes`` are theirs.
     """
 
     start: int
@@ -47,7 +46,7 @@ class _Table:
     names: Names = field(default_factory=lambda: Names(()))
     salts: Names = field(default_factory=lambda: Names(()))
     unlisted: re.Pattern[str] = re.compile("(?!)")
-    stems: re.Pattern[str] = re.compile("(?!)")  # without which nothing unlisted is there; ten times as fast
+    stems: re.Pattern[str] = re.compile("(?!)")  # quick test for unlisted names, ten times as fast
 
 
 @cache
@@ -85,7 +84,7 @@ def _table() -> _Table:
 
 
 def _unlisted(made: _Table) -> re.Pattern[str]:
-    """Names known by their ending or beginning alone."""
+    """Names recognised by their ending or beginning."""
     english = [name for name in made.endings if name.isascii()]
     chinese = [name for name in made.endings if not name.isascii()]
     ended = "|".join(
@@ -97,11 +96,8 @@ def _unlisted(made: _Table) -> re.Pattern[str]:
     return re.compile(rf"(?<![a-z])(?:{ended}|{begun})|[{HAN}]{{{STEM}}}(?P<han>{han})")
 
 
-_OF_A_MAN = ("elderly ", "old ", "young ", " yo ", "y/o ", "nice ")  # "an elderly gent" is no gentamicin
-
-
 def mentions(text: str) -> list[Mention]:
-    """Where ``text`` names medicines, in order."""
+    """The medicines of ``text``, in order."""
     made, folded = _table(), fold(text)
     listed_mentions = list(_listed(made, folded))
     blanked = _without(folded, [(mention.start, mention.end) for mention in listed_mentions])
@@ -114,8 +110,6 @@ def _listed(made: _Table, folded: str) -> Iterator[Mention]:
     for match in made.names.matches(folded):
         if match.start < covered:
             continue  # the salt of the one before
-        if match.name == "gent" and folded.endswith(_OF_A_MAN, 0, match.start):
-            continue
         covered = end = match.end
         while (after := end + 1) in salts and folded[end] in " -/":
             covered = end = salts[after]
@@ -137,7 +131,7 @@ def _by_ending(made: _Table, folded: str) -> Iterator[Mention]:
 
 
 def _without(folded: str, spans: list[tuple[int, int]]) -> str:
-    """``folded`` with blanks in place of what was read already."""
+    """``folded`` with blanks for ``spans``."""
     pieces, done = [], 0
     for start, end in spans:
         pieces += [folded[done:start], " " * (end - start)]
@@ -146,7 +140,7 @@ def _without(folded: str, spans: list[tuple[int, int]]) -> str:
 
 
 def words(text: str, by_ending: bool = True) -> frozenset[str]:
-    """The words of ``text`` that are names of medicines, or salts, or parts of such names; listed ones alone or all."""
+    """The words of ``text`` in names of medicines or salts; without ``by_ending`` only listed ones."""
     made, folded = _table(), fold(text)
     salts = (match.name for match in made.salts.matches(folded))
     found = mentions(text) if by_ending else _listed(made, folded)
@@ -154,17 +148,17 @@ def words(text: str, by_ending: bool = True) -> frozenset[str]:
 
 
 def ingredients(text: str) -> frozenset[str]:
-    """The ingredients that ``text`` names, each by its nonproprietary name."""
+    """The ingredients of ``text`` by nonproprietary name."""
     return frozenset(name for mention in mentions(text) for name in mention.ingredients)
 
 
 def names(text: str) -> frozenset[str]:
-    """The ingredients that ``text`` names, and their classes."""
+    """The ingredients of ``text`` and their classes."""
     return frozenset(name for mention in mentions(text) for name in (*mention.ingredients, *mention.classes))
 
 
 def met_by(allergy: str, text: str) -> tuple[str, ...]:
-    """The names in ``text`` of an ingredient that an ``allergy`` names, or of its class."""
+    """The names in ``text`` with an ingredient or class of ``allergy``."""
     allergic = mentions(allergy)
     own = {name for mention in allergic for name in mention.classes}
     taken = {name for mention in allergic for name in mention.ingredients}
@@ -173,13 +167,13 @@ def met_by(allergy: str, text: str) -> tuple[str, ...]:
 
 
 def is_combination(ingredients: Iterable[str]) -> bool:
-    """Whether one listed product has these ingredients, and no others."""
+    """Whether a listed product has exactly these ingredients."""
     wanted = frozenset(ingredients)
     return any(len(held) > 1 and wanted == {*held} for held in _table().ingredients.values())
 
 
 def name_in(language: str, ingredient: str) -> str:
-    """What an ingredient is called in ``language``, "" where no such name is listed."""
+    """The name of an ingredient in ``language``, or ""."""
     if language == "en":
         return ingredient
     written = (name for name, held in _table().ingredients.items() if held == (ingredient,) and not name.isascii())
@@ -192,14 +186,14 @@ def members(name: str) -> tuple[str, ...]:
 
 
 def class_names(name: str) -> tuple[str, ...]:
-    """How the class ``name`` is written; none of one that has no other members than itself."""
+    """The listed names of the class ``name``; none if it is its only member."""
     made = _table()
     written = (word for word, held in made.ingredients.items() if not held and name in made.classes.get(word, ()))
     return tuple(written) if any(member != name for member in members(name)) else ()
 
 
 def same(ingredients: tuple[str, ...]) -> tuple[str, ...]:
-    """The listed names of the medicine with these ``ingredients``, its own first; none of a class, which has none."""
+    """The listed names of the medicine with these ``ingredients``, nonproprietary first."""
     return _by_ingredients().get(ingredients, ()) if ingredients else ()
 
 
@@ -212,5 +206,5 @@ def _by_ingredients() -> Mapping[tuple[str, ...], tuple[str, ...]]:
 
 
 def listed_names() -> Mapping[str, tuple[str, ...]]:
-    """Every listed name, English and Chinese, with its ingredients; names of classes have none."""
+    """All listed names with their ingredients; classes have none."""
     return _table().ingredients

@@ -1,7 +1,7 @@
-"""Whether a clause denies, English or Chinese: one list of cues for statements, sources and complaints.
+"""Denials in English and Chinese, with one list of cues for statements, sources and complaints.
 
-What a cue refers to is not parsed: a clause denies or it does not. A limit ("not more than", 不超过) is no denial. In a
-complaint a sign is denied by what stands before it in its clause. The table is ``negation.toml``.
+The scope of a cue is not parsed: a clause denies or it does not. A limit ("not more than", 不超过) is no denial. In a
+complaint, words before a sign in its clause may deny it. The table is ``negation.toml``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from localmed.text.tables import cues, in_characters, in_words, listed, table
 REACH = 6  # words between a denial and the sign that it denies
 _NOT = re.compile(r"n't\b")
 BEFORE = 120  # characters before a sign that are read for a denial
-_ANOTHER = re.compile(r" and (?:now|i|he|she|it|they|my|his|her|their)\b")  # begins what a denial before does not reach
+_ANOTHER = re.compile(r" and (?:now|i|he|she|it|they|my|his|her|their)\b")  # ends the reach of a denial
 
 
 def _entry(section: str) -> Mapping[str, str]:
@@ -41,22 +41,22 @@ def _limits() -> re.Pattern[str]:
 
 
 def without_limits(folded: str) -> str:
-    """``folded`` text without its limits and its double denials, which deny nothing."""
+    """``folded`` text without limits and double denials."""
     return _limits().sub(" ", cues("negation", "twice").sub(" ", _NOT.sub(" not", folded)))
 
 
 def denies(folded: str) -> bool:
-    """Whether a folded clause denies or forbids, other than by a limit."""
+    """Whether a folded clause denies or forbids; a limit does not count."""
     return bool(_denies().search(without_limits(folded)))
 
 
 def without_denials(folded: str) -> str:
-    """``folded`` text without the words that deny."""
+    """``folded`` text without words of denial."""
     return _denies().sub(" ", without_limits(folded))
 
 
 def warns(text: str) -> bool:
-    """Whether a sentence forbids, stops, warns or says to act at once."""
+    """Whether a sentence forbids, stops, warns or demands immediate action."""
     folded = fold(text)
     return any(cues("negation", section).search(folded) for section in ("warns", "urgent"))
 
@@ -84,7 +84,7 @@ def _missing() -> re.Pattern[str]:
 
 
 def denied(clause: str, start: int) -> bool:
-    """Whether the sign at ``start`` of a folded clause is denied by the last denial near it or in its list."""
+    """Whether the last denial before ``start`` of a folded clause applies to the sign there."""
     if _missing().match(clause, start):
         return False
     english, but_not, chinese, but_not_chinese = _before_sign()

@@ -1,4 +1,4 @@
-"""Numbers that are written in words, English and Chinese: a reader of ``numbers.toml``."""
+"""Numbers in words, English and Chinese (``numbers.toml``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What sort of source a document is, by publication type alone: how far up its design stands, and what that is called.
+"""A document's design and level of evidence by publication type.
 
 The table is ``publications.toml``; it is not GRADE. Types are PubMed's names, in whatever case.
 """
@@ -28,7 +28,7 @@ def level(evidence: Evidence) -> tuple[str, int]:
 
 
 def named(design: str, language: str) -> str:
-    """How a type that ``level`` gave is named to a reader."""
+    """The shown name of a type of ``level``."""
     kinds = table("publications")["kinds"]
     entry = _types().get(design) or kinds.get(design, kinds["unknown"])
     return str(entry["zh" if language == "zh" else "en"])

@@ -1,11 +1,10 @@
-"""The quantities of a text, compared by meaning: whether a source holds every number of a statement, with its unit.
+"""Compares quantities: whether a source has every number of a statement with its unit.
 
-Amounts are brought to one unit of their kind (``amounts``), times to hours or months, so that mcg, µg and 微克 are
-equal, 0.5 g is 500 mg, two weeks are 14 days, and a thousandfold slip is never equal. Numbers up to thirty may be
-written as words, English or Chinese.
+Amounts are converted to one unit of their kind (``amounts``), times to hours or months: mcg, µg and 微克 are equal,
+0.5 g is 500 mg, two weeks are 14 days. Numbers up to thirty may be words, English or Chinese.
 
-A number that has no unit on one side, in a question or under a table's header, is compared as it is written. A bare "1"
-is often no number. Fractions in words are not read.
+A number without a unit on one side (in a question, under a table's header) is compared as written. A bare "1" is often
+no number. Fractions in words are not read.
 """
 
 from __future__ import annotations
@@ -65,10 +64,8 @@ _BETWEEN = re.compile(rf"\bbetween ({_DIGITS}) and(?= \d)")
 
 @dataclass(frozen=True, slots=True)
 class Quantities:
-    """``measured`` gives for each (kind, value) in the kind's unit the number as it is written.
-
-    ``ranges`` are (kind, low, high) of those given as one, ``written`` is every number as it stands, ``bare`` those
-    without a unit.
+    """``measured``: the written number for each (kind, value in the kind's unit); ``ranges``: (kind, low, high);
+    ``written``: all numbers as written; ``bare``: those without a unit.
     """
 
     measured: Mapping[tuple[str, float], float]
@@ -113,7 +110,7 @@ def digits_of(text: str) -> str:
 
 
 def missing(text: str, source: str) -> Message | None:
-    """Why ``source`` does not hold every quantity of ``text`` (``NUMBER`` or ``UNIT``); None if it does."""
+    """The reason why ``source`` lacks a quantity of ``text`` (``NUMBER`` or ``UNIT``), or ``None``."""
     stated, held = quantities(text), quantities(source)
     loose = held.written | {value / 12 for kind, value in held.measured if kind == "months"}  # "an age of 65"
     if not all(value == 1 or _among(value, loose) for value in stated.bare):

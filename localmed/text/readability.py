@@ -1,4 +1,4 @@
-"""How hard a text is to read.
+"""Reading levels of texts.
 
 English: the Flesch-Kincaid grade (Kincaid, Fishburne, Rogers & Chissom 1975), the school year in the United States
 that the text suits. Syllables are counted by rule (runs of vowels, a silent e at the end), right for about nine words

@@ -15,12 +15,12 @@ _PREFIXES = ("hyper", "hypo", "macro", "micro", "intra", "inter", "infra", "ante
 
 
 def allowed(word: str) -> int:
-    """How many typing errors ``word`` may have."""
+    """The number of typing errors allowed in ``word``."""
     return 0 if len(word) < LEAST else 1 if len(word) < TWO else 2
 
 
 def is_english(word: str) -> bool:
-    """Whether a general list of English words has ``word``: then it is not another one misspelt ("starving")."""
+    """Whether ``word`` is an English word ("starving") and so no misspelling."""
     return word in _english()
 
 
@@ -44,7 +44,7 @@ def is_near(word: str, other: str) -> bool:
 
 
 def errors(word: str, other: str) -> int:
-    """Letters left out, added, taken for another or for their neighbour (Damerau 1964, Levenshtein 1966)."""
+    """The edit distance with transpositions (Damerau 1964, Levenshtein 1966)."""
     before, last = list[int](), list(range(len(other) + 1))
     for row, letter in enumerate(word, 1):
         this = [row]
@@ -57,12 +57,12 @@ def errors(word: str, other: str) -> int:
 
 
 def shapes(word: str) -> set[str]:
-    """``word``, and ``word`` without each of its letters: of two words that are one error apart some are the same."""
+    """``word``, and ``word`` without each letter: two words one error apart share one of these."""
     return {word, *(word[:at] + word[at + 1 :] for at in range(len(word)))}
 
 
 def by_shape(names: Iterable[str]) -> Mapping[str, list[str]]:
-    """``names`` by their shapes: those that one error may make of a word are found without comparing it with each."""
+    """``names`` by their shapes, to find those one error away without comparing all."""
     found: dict[str, list[str]] = {}
     for name in names:
         for shape in shapes(name):

@@ -13,10 +13,7 @@ from localmed.text.tables import Names, key, listed, table
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A thing that a text names at ``start:end``, ``written`` so; ``names`` are its names, its own among them.
-
-    ``asking`` says that it is no subject, but what is asked of one.
-    """
+    """A term at ``start:end`` of a text with all its ``names``; ``asking``: an aspect ("dose"), no subject."""
 
     start: int
     end: int
@@ -26,7 +23,7 @@ class Named:
 
 
 def named(text: str) -> list[Named]:
-    """What ``text`` names, in order, nothing twice: medicines, and what the table of synonyms holds."""
+    """The medicines and synonyms of ``text``, in order, without overlaps."""
     folded = fold(text)
     mentioned = [
         Named(mention.start, mention.end, mention.written, _of_medicine(mention))
@@ -52,7 +49,7 @@ def named(text: str) -> list[Named]:
 
 
 def _of_medicine(mention: medicines.Mention) -> tuple[str, ...]:
-    """All names of a medicine and of its class; of a class that is named as such its own, the table's, its members."""
+    """All names of a medicine and its class, or of a class and its members."""
     written = _groups()[1].get(key(mention.written), ())
     related = medicines.class_names if mention.ingredients else medicines.members
     of_class = [name for one in mention.classes for name in related(one)]
@@ -69,7 +66,7 @@ def is_in(section: str, written: str) -> bool:
 
 
 def population(written: str) -> tuple[str, ...]:
-    """The names of the population that a name says, its own and those of the conditions that only it has; else none."""
+    """The names of a population, with those of conditions that only it has."""
     return _populations().get(key(fold(written)), ())
 
 

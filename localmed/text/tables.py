@@ -1,4 +1,4 @@
-"""Reading the tables, and finding their names in a text: by the longest name at each place, in linear time."""
+"""Reads the tables, and finds the longest of their names at each place of a text in linear time."""
 
 from __future__ import annotations
 

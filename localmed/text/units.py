@@ -1,4 +1,4 @@
-"""Units, as they are written in English and Chinese, and how they convert. The table is ``units.toml``."""
+"""Units in English and Chinese, and their conversion (``units.toml``)."""
 
 from __future__ import annotations
 
@@ -55,18 +55,18 @@ def pattern(names: Mapping[str, object]) -> str:
 
 @cache
 def divisors() -> Mapping[str, str]:
-    """What an amount may be divided by, by each of its names."""
+    """Divisors of amounts by name."""
     return {name: shown for shown, names in rows(table("units")["divisors"]) for name in listed(names)}
 
 
 @cache
 def rates() -> tuple[str, ...]:
-    """The names of times that an amount is given in."""
+    """Names of times in rates."""
     return tuple(listed(table("units")["rates"]))
 
 
 def shown(name: str) -> str:
-    """A unit read in small letters as it is usually written."""
+    """The usual spelling of a folded unit."""
     return str(table("units")["shown"].get(name, name))
 
 

@@ -1,11 +1,9 @@
-"""Whether a text says a statement word for word: the one kind of support that a rule can be certain of.
+"""Finds a statement word for word in a text: the only support that a rule can be certain of.
 
-``find_verbatim`` asks for whole sentences of the text, one or several on end. What stands in the middle of a sentence
-may be denied or limited by the rest of it ("Do not | give aspirin | unless ..."), so it does not count; neither do a
-question, an item of a list (its heading may turn it round), or a line that continues another. Compared are the words,
-numbers and signs in their order: capitals, punctuation, line breaks, grouping commas and numbers written as English
-words make no difference; every other change of a word, number, sign or unit does. ``holds`` asks for the words
-anywhere.
+``find_verbatim`` needs one or more whole sentences: the rest of a sentence may deny or limit a part of it ("Do not |
+give aspirin | unless ..."). A question, an item of a list (its heading may reverse it) and a line that continues
+another do not count. Words, numbers and signs are compared in order; capitals, punctuation, line breaks, grouping
+commas and numbers as English words make no difference. ``holds`` finds the words anywhere.
 """
 
 from __future__ import annotations

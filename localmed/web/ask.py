@@ -262,7 +262,7 @@ def values_of(visit: Visit, kept: Kept, since: bool = True) -> dict[str, Any]:
     if holds and since:
         answer = history.with_current_statuses(visit.session, answer)
     shown = view(answer, visit.language)
-    order_lines, parts = order.beside(answer.parts, shown.parts)
+    order_lines, parts = order.beside(answer.parts, shown.parts, visit.language)
     basis = {
         "kept": kept,
         "sheet": False,

@@ -1,9 +1,8 @@
-"""Ask: the sections that speak of the question; with a chat model an answer above them, written, checked, shown.
+"""Ask: finds sections on a question; with a chat model, writes and checks an answer above them.
 
-At most three calls: write; once more where the reply leaves something open, with what it asks to search for and the
-sections in the other language; check (docs/decisions/02-checking-answers.md). Nothing judges relevance before the model
-reads. What fails leaves the sections: a model that is away or out of time is told in a note, and nothing stands in its
-place.
+At most three calls of a model: write; write once more if the reply leaves something open, after searching for what it
+asks and with the sections in the other language; check (docs/decisions/02-checking-answers.md). Nothing judges
+relevance before the model reads. If a model fails or is out of time, the sections remain and a note says so.
 ``Session.ask`` starts the flow by its name in ``flow.FLOWS``.
 """
 
@@ -30,7 +29,6 @@ from localmed.domain import (
     ShownLine,
     ShownSection,
     Statement,
-    Support,
     Verification,
     message,
 )
@@ -45,21 +43,15 @@ from localmed.workflows.finding import Notes, Plan, minted, overdue, refused, sc
 from localmed.workflows.flow import Find, Flow, Judge, LookUp, Perform, Scopes, Shown, Step, asked
 from localmed.workflows.receipts import PASSAGES, concept_part, receipts, shown_section
 
-# --- asking -----------------------------------------------------------------------------------------------------------
 
-# What a question asks to be defined (``asking.toml``), English and Chinese.
-
-
-def defined(question: str) -> str:
-    """The name of what ``question`` asks to be defined, "" if it asks something else."""
+def asked_term(question: str) -> str:
+    """The term that ``question`` asks to be defined (``asking.toml``), or ""."""
     folded = fold(question).strip()
     matches = (re.match(pattern, folded) for pattern in table("asking")["definition"]["asks"])
     return next((match["term"] for match in matches if match), "")
 
 
-# --- ask --------------------------------------------------------------------------------------------------------------
-
-MORE = 3  # sections that a second search adds, and of those before it that stay: what was cited goes first
+MORE = 3  # sections that a second search adds, and earlier ones that stay: cited ones first
 NOT_COVERED, NOT_FOR = "workflow.not_covered", message("workflow.not_for_patient")
 NOTHING = message("workflow.model_found_nothing")
 
@@ -72,9 +64,9 @@ def ask(
     earlier: tuple[str, ...] = (),
     left_out: tuple[str, ...] = (),
 ) -> Flow:
-    """The flow of one question over the collections of ``plan``; ``earlier`` are the questions before it.
+    """The flow for one question over the collections of ``plan``.
 
-    ``left_out`` names readings of it that are not searched for.
+    ``earlier`` are previous questions; ``left_out`` names readings that are not searched for.
     """
     if (yield from screened("\n".join((*earlier[-1:], question)), plan)):
         return refused(question, plan, provenance)
@@ -86,11 +78,8 @@ def ask(
 
 
 def _defined(answer: Answer) -> Flow:
-    """``answer`` with what the concept graph says of a thing that the question asks to be defined: the first section.
-
-    Its relations stand beside it.
-    """
-    term = defined(answer.question)
+    """``answer`` with the concept graph's definition of the term asked about as first section, and its relations."""
+    term = asked_term(answer.question)
     card: Card | None = (yield LookUp(term)) if term else None
     passage = cited_passage(card.concept) if card else None
     if not card or not (passage or card.relations):
@@ -112,7 +101,7 @@ def _defined(answer: Answer) -> Flow:
 def search(
     question: str, filters: SearchFilter, plan: Plan, provenance: Provenance, sections: int, left_out: tuple[str, ...]
 ) -> Flow:
-    """The sections alone, as many as wanted."""
+    """The flow of a search without an answer: at most ``sections`` sections."""
     if (yield from screened(question, plan)):
         return refused(question, plan, provenance, "search")
     return (
@@ -136,9 +125,9 @@ def answered(
     earlier: tuple[str, ...] = (),
     wrong: str = "",
 ) -> Flow:
-    """``answer``, whose sections are there, with what a chat model writes from them; as it is without one.
+    """``answer`` with sentences that a chat model writes from its sections; unchanged without a model.
 
-    ``wrong`` are sentences of a draft before this one that conflict with their sources.
+    ``wrong``: sentences of an earlier draft that conflict with their sources.
     """
     if WRITE.name not in plan.chat or not answer.sections:
         return answer
@@ -149,16 +138,16 @@ def answered(
         if reply.missing or not reply.drafted:
             answer, task, reply = yield from _once_more(answer, task, reply, plan.within(filters))
     except Rejected as error:
-        told = isinstance(error, NotServed)  # that the model failed or took too long is the driver's own note
-        why = () if told else (message("workflow.not_written", reason=error.full_message),)
+        has_note = isinstance(error, NotServed)  # the driver adds the note on a failure or timeout
+        why = () if has_note else (message("workflow.not_written", reason=error.full_message),)
         return replace(answer, notes=(*answer.notes, *why))
     return (yield from checked(answer, Draft(task, reply, answer.evidence), plan))
 
 
 def _first(answer: Answer) -> tuple[ShownSection, ...]:
-    """What a model reads first: the question's language; the other one before it where nothing of it is near.
+    """The sections that a model reads first: those in the question's language, after the others if none is near.
 
-    Else the other language waits for ``_once_more``: whether a near section answers is known once a model has read it.
+    Otherwise ``_once_more`` adds the other language: only the model can tell whether a near section answers.
     """
     found = answer.receipts or Receipts()
     if found.sections and found.closeness is not Closeness.NOTHING_NEAR:
@@ -169,7 +158,7 @@ def _first(answer: Answer) -> tuple[ShownSection, ...]:
 def _written(
     answer: Answer, task: WriteInput, sections: Sequence[ShownSection]
 ) -> Step[tuple[Answer, WriteInput, Written]]:
-    """One call over ``sections``, each document's scope with them; the answer gains the evidence of the scopes."""
+    """One call over ``sections`` with each document's scope; adds the scopes to the answer's evidence."""
     known = answer.by_marker
     documents = tuple(dict.fromkeys(known[section.best].passage.document_id for section in sections))
     found = dict(zip(documents, (yield Scopes(documents)), strict=True))
@@ -182,7 +171,7 @@ def _written(
 
 
 def _with_passages(answer: Answer, hits: Sequence[Hit]) -> Step[tuple[Answer, dict[str, Evidence]]]:
-    """``answer`` with evidence for ``hits``, each passage once, and all evidence by passage."""
+    """``answer`` with evidence for ``hits``, and all evidence by passage id."""
     every = dict.fromkeys((*answer.evidence, *(yield from minted(hits, answer.evidence))))
     return replace(answer, evidence=tuple(every)), {piece.passage.id: piece for piece in every}
 
@@ -190,7 +179,7 @@ def _with_passages(answer: Answer, hits: Sequence[Hit]) -> Step[tuple[Answer, di
 def _once_more(
     answer: Answer, task: WriteInput, reply: Written, within: SearchFilter
 ) -> Step[tuple[Answer, WriteInput, Written]]:
-    """Once more, with what the model asked to look for and with the other language, where there is anything of it."""
+    """Write once more with sections that the model asked for and those in the other language, if there are any."""
     before = answer.receipts or Receipts()
     found: Finding | None = (
         (yield Find(reply.look_for, within, PASSAGES, MORE, before.left_out)) if reply.look_for else None
@@ -210,14 +199,14 @@ def _once_more(
 
 
 def _cited(reply: Written, given: Sequence[Block]) -> set[str]:
-    """The evidence that ``reply`` rests on."""
+    """The markers that ``reply`` cites."""
     numbers = {number for one in reply.drafted for number in one.numbers}
     return {one.marker for block in given for one in block.sentences if one.number in numbers}
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What a model wrote in reply to ``task``, not checked yet; the statements cite ``evidence``."""
+    """A model's unchecked reply to ``task``; its statements cite ``evidence``."""
 
     task: WriteInput
     reply: Written
@@ -230,7 +219,7 @@ class Draft:
 
 
 def checked(answer: Answer, draft: Draft, plan: Plan) -> Flow:
-    """``answer`` with the sentences of ``draft``, each with its verdict, and the badge that follows."""
+    """``answer`` with the checked sentences of ``draft`` and the badge."""
     reply, task = draft.reply, draft.task
     ((shown, account),) = yield from checked_drafts((draft,), plan, task.earlier, answer.conflicts)
     notes: Notes = (message(NOT_COVERED, parts=reply.missing),) if reply.missing else ()
@@ -249,14 +238,14 @@ def checked(answer: Answer, draft: Draft, plan: Plan) -> Flow:
 def checked_drafts(
     drafts: Sequence[Draft], plan: Plan, earlier: tuple[str, ...] = (), conflicts: Sequence[Conflict] = ()
 ) -> Step[tuple[tuple[tuple[Statement, ...], Verification], ...]]:
-    """The sentences of each of ``drafts`` as they are shown, and the account of them; all are judged in one request."""
+    """The checked sentences and verification of each draft; all are judged in one request."""
     asked = "\n".join(dict.fromkeys(draft.task.question for draft in drafts))
     told = "\n".join(dict.fromkeys(draft.task.patient for draft in drafts if draft.task.patient))
     about = SupportInput(asked, earlier=earlier, patient=told)
     evidence = tuple({piece.marker: piece for draft in drafts for piece in draft.evidence}.values())
     written = [one for draft in drafts for one in draft.statements]
     done, judges = yield from _with_verdicts(about, written, evidence, plan)
-    if not plan.judged:  # copied word for word, perhaps, but nobody judged whether it belongs here: it is quoted
+    if not plan.judged:  # even a verbatim sentence is not checked: nobody judged whether it belongs here
         done = [
             replace(one, verdict=check.verdict(None, check.RULES)) if check.is_supported(one) else one for one in done
         ]
@@ -267,41 +256,41 @@ def checked_drafts(
             own = [check.for_others(one, draft.evidence) for one in own]
         shown = check.shown_statements(own, draft.evidence)
         cited = {citation.marker for statement in shown for citation in statement.citations}
-        differ = any(cited & {one.marker, one.against} for one in conflicts)  # another edition or document of its title
+        differ = any(cited & {one.marker, one.against} for one in conflicts)  # from another edition
         made.append((shown, check.account(own, draft.reply, (check.RULES, *judges), differ)))
     return tuple(made)
 
 
-def held(
+def check_statements(
     question: str, written: Sequence[Statement], evidence: tuple[Evidence, ...], plan: Plan
 ) -> Step[tuple[tuple[Statement, ...], Verification]]:
-    """``written`` with verdicts, in their order: quotations as they are, a model's withheld unless they are carried.
+    """``written`` with verdicts. Quotations stay, a model's sentences are withheld unless supported.
 
-    What a person submitted is marked and never withheld: whoever asks has the text.
+    Submitted sentences are never withheld: the reader has the text.
     """
     made = [one for one in written if one.origin is not Origin.EXTRACTIVE]
     found, judges = yield from _with_verdicts(SupportInput(question), made, evidence, plan)
     waiting = iter(found)
     checked = tuple(
-        check.verbatim(one) if one.origin is Origin.EXTRACTIVE else _or_gap(next(waiting)) for one in written
+        check.verbatim(one) if one.origin is Origin.EXTRACTIVE else _withhold_unsupported(next(waiting))
+        for one in written
     )
     withheld = sum(one.withheld for one in checked)
     by_whom = (check.RULES, *judges) if made else (check.QUOTATION,)
     return checked, Verification(len(checked), withheld, judges=by_whom)
 
 
-def _or_gap(one: Statement) -> Statement:
-    carried = one.verdict is not None and one.verdict.support is Support.SUPPORTED
-    return replace(one, withheld=one.origin is Origin.GENERATED and not carried)
+def _withhold_unsupported(one: Statement) -> Statement:
+    return replace(one, withheld=one.origin is Origin.GENERATED and not check.is_supported(one))
 
 
 def _with_verdicts(
     about: SupportInput, written: Sequence[Statement], evidence: Sequence[Evidence], plan: Plan
 ) -> Step[tuple[list[Statement], tuple[Message, ...]]]:
-    """``written``, each with its verdict, and who judged: what rules settle is not asked of a model."""
+    """``written`` with verdicts, and the judges. A model judges only what rules leave open."""
     settled = [check.settled(one, evidence, about.known) for one in written]
     waiting = [one for one, verdict in zip(written, settled, strict=True) if verdict is None]
-    stances, judges = yield from judged(replace(about, pairs=check.pairs(waiting, evidence)), plan)
+    stances, judges = yield from judge_pairs(replace(about, pairs=check.pairs(waiting, evidence)), plan)
     by, left = judges[-1] if judges else check.RULES, iter(stances)
     return [
         replace(one, verdict=verdict or check.verdict(next(left), by))
@@ -309,8 +298,8 @@ def _with_verdicts(
     ], judges
 
 
-def judged(task: SupportInput, plan: Plan) -> Step[tuple[tuple[Stance | None, ...], tuple[Message, ...]]]:
-    """How each pair of ``task`` stands, and who judged: the judge of entailment, else the chat model; else None."""
+def judge_pairs(task: SupportInput, plan: Plan) -> Step[tuple[tuple[Stance | None, ...], tuple[Message, ...]]]:
+    """The stance of each pair by the judge of entailment, else by the chat model, else ``None``; and the judges."""
     pairs = task.pairs
     stances: list[Stance | None] = [None] * len(pairs)
     judges: tuple[Message, ...] = ()
@@ -326,8 +315,8 @@ def judged(task: SupportInput, plan: Plan) -> Step[tuple[tuple[Stance | None, ..
     return tuple(stances), judges if any(one is not None and one.judged for one in stances) else ()
 
 
-def drafted(question: str, evidence: tuple[Evidence, ...], plan: Plan, patient: str = "") -> Step[Draft | None]:
-    """What a chat model writes from ``evidence``, a block a passage; None without one, or where it fails."""
+def write_draft(question: str, evidence: tuple[Evidence, ...], plan: Plan, patient: str = "") -> Step[Draft | None]:
+    """A chat model's draft from ``evidence``, one block for each passage; ``None`` without a usable reply."""
     given = of_evidence(evidence)
     if not given:
         return None

@@ -1,18 +1,19 @@
-"""Departments: a complaint in lay words -> where to go in this hospital, on which floor, and why, by its own guide.
+"""Departments: finds the department for a complaint in lay words, with floor and reason, from the hospital's guide.
 
-Dual-RAG ("System design"): the guide is searched by words and by meaning, what is found is read again by the reranker,
-departments are chosen from it, and what was chosen is checked against it; a department that the guide does not have, or
-whose section does not carry the reason, is dropped. Beyond the paper: the safety screen comes first; where somebody in
-danger also tells an emergency ("I want to die, I took all my tablets"), the message stands before the Emergency
-Department and nothing else; red flags, read by
-rule, put the Emergency Department before all else, and so does a complaint that is only worded like an emergency, which
-is told as not sure; floors are quoted from the guide, never known otherwise.
+Dual-RAG ("System design"): the guide is searched by words and by meaning and reranked, departments are chosen from the
+results and checked against the guide. A department that the guide lacks, or whose section does not support the reason,
+is dropped. Beyond the paper:
 
-One place is named, and a second only where the guide's own section on the first names it; where the complaint tells of
-a pregnancy, the department for the pregnant besides. Of each the guide's row or section is quoted: floor, hours,
-extension. It points the way and never
-says what somebody has. The guide is whatever the collections of kind ``local`` hold (``retrieval.guide``). It is
-searched in the complaint's language, and in any where that finds no department.
+- The safety screen comes first. If somebody in danger also reports an emergency ("I want to die, I took all my
+  tablets"), the safety message stands before the Emergency Department, and nothing else is named.
+- Red flags put the Emergency Department first. So does a complaint that is only worded like an emergency; the answer
+  says that this is uncertain.
+- One department is named, a second only if the guide's section on the first names it. A complaint that mentions a
+  pregnancy gets Maternity as well.
+- Floor, hours and extension are quoted from the guide. Nothing is diagnosed.
+
+The guide is the content of all collections of kind ``local`` (``retrieval.guide``). It is searched in the complaint's
+language, then in any language if no department was found.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ from localmed.retrieval import guide
 from localmed.safety.red_flags import fits, flagged, specialties
 from localmed.text.language import detect, sentences, words
 from localmed.text.lay_words import added, characters
-from localmed.workflows.ask import held
+from localmed.workflows.ask import check_statements
 from localmed.workflows.finding import Notes, Plan, minted, overdue, refused, screened
 from localmed.workflows.flow import Flow, Perform, Search, Shown, Step, attempt
 from localmed.workflows.receipts import NO_WORDS
@@ -73,18 +74,18 @@ NO_EMERGENCY = message("departments.no_emergency")
 ALWAYS = message("departments.always")
 LEXICAL_ONLY = message("workflow.chinese_by_words")
 SUICIDE = "suicide"  # the flag that the site's safety message itself answers
-LIKENED = ("likened",)  # in the place of flags: no sign that is known, but worded like an emergency
+LIKENED = ("likened",)  # instead of flags: no known sign, but worded like an emergency
 
 EMERGENCY_WORDS = {"en": "Emergency Department", "zh": "急诊科"}
 MATERNITY_WORDS = {"en": "Maternity Obstetrics", "zh": "产科"}
 FLOOR_WORDS = {"en": "{name} floor", "zh": "{name} 楼层"}
 
-Checked = tuple[tuple[Advised, ...], Verification, Notes]  # what stands, the account of the gate, and notes
+Checked = tuple[tuple[Advised, ...], Verification, Notes]  # the remaining departments, the check's record, notes
 
 
 @dataclass(frozen=True, slots=True)
 class GuideResult:
-    """What was found of the guide: its departments, best first, those for emergencies and for the pregnant."""
+    """Departments found in the guide, best first, and those for emergencies and pregnancy."""
 
     departments: tuple[Department, ...] = ()
     emergency: Department | None = None
@@ -104,7 +105,7 @@ class GuideResult:
 
 
 def departments(complaint: str, filters: SearchFilter, plan: Plan, provenance: Provenance) -> Flow:
-    """The flow of one complaint; ``filters`` is limited to the guide's collections."""
+    """The flow for one complaint; ``filters`` are limited to the guide's collections."""
     concern = yield from screened(complaint, plan)
     language = detect(complaint)
     said = flagged(complaint)
@@ -132,7 +133,7 @@ def departments(complaint: str, filters: SearchFilter, plan: Plan, provenance: P
     if flags and plan.chat:
         yield Shown(begun)  # nobody waits for a model with an emergency
     advised, account, notes = yield from _advised(searched, result, plan, (SUICIDE,) if apart else flags)
-    begun = replace(begun, notes=(*_pregnancy_note(searched, advised, flags, begun.notes),))
+    begun = replace(begun, notes=_with_pregnancy(searched, advised, flags, begun.notes))
     parts = []
     evidence = result.evidence
     for advice in advised:
@@ -145,18 +146,18 @@ def departments(complaint: str, filters: SearchFilter, plan: Plan, provenance: P
     return replace(made, notes=(*made.notes, *notes, *nothing, *overdue(made.evidence), ALWAYS))
 
 
-def _pregnancy_note(complaint: str, advised: tuple[Advised, ...], flags: Sequence[str], notes: Notes) -> Notes:
-    """``notes`` with why the department for the pregnant is named, before all but an emergency."""
+def _with_pregnancy(complaint: str, advised: tuple[Advised, ...], flags: Sequence[str], notes: Notes) -> Notes:
+    """``notes`` with the reason for Maternity, after the note on an emergency."""
     place = next((one.department for one in advised if guide.is_maternity(one.department)), "")
-    words_ = pregnancy(complaint)
-    if not (place and words_):
+    mention = pregnancy(complaint)
+    if not (place and mention):
         return notes
-    note = message("departments.pregnancy", words=words_, name=place)
+    note = message("departments.pregnancy", words=mention, name=place)
     return (*notes[:1], note, *notes[1:]) if flags else (note, *notes)
 
 
 def _unusable(complaint: str, filters: SearchFilter) -> Message | None:
-    """Why nothing can be looked up, None if it can."""
+    """Why nothing can be looked up, or ``None``."""
     letters = [character for character in complaint if character.isalpha()]
     read = sum(unicodedata.name(letter, "").startswith(("LATIN", "CJK", "FULLWIDTH LATIN")) for letter in letters)
     if letters and read < READABLE * len(letters):
@@ -182,7 +183,7 @@ def _notes(
 
 
 def _signs(said: Mapping[str, Sequence[str]]) -> tuple[Message, ...]:
-    """What was read as warning signs, each with the words that it was read from: which other sign it was, say."""
+    """The warning signs, each with the words it was read from."""
     return tuple(
         message("departments.sign", sign=Message(f"departments.flag.{flag}"), words=tuple(own))
         for flag, own in said.items()
@@ -193,7 +194,7 @@ def _signs(said: Mapping[str, Sequence[str]]) -> tuple[Message, ...]:
 
 
 def _search_guide(complaint: str, filters: SearchFilter, language: str, flags: Sequence[str]) -> Step[GuideResult]:
-    """What the guide holds for ``complaint``, and for emergencies if there are red flags."""
+    """The guide's departments for ``complaint``, for emergencies if there are red flags, and for a pregnancy."""
     is_urgent, is_pregnant = bool(flags), bool(pregnancy(complaint))
     question = f"{complaint} {added(complaint, language)} {' '.join(specialties(flags, language))}".strip()
     for limit in (replace(filters, language=language), filters):
@@ -231,9 +232,9 @@ def _search_guide(complaint: str, filters: SearchFilter, language: str, flags: S
 
 
 def _advised(complaint: str, result: GuideResult, plan: Plan, flags: Sequence[str]) -> Step[Checked]:
-    """What was chosen and passed the gate, emergencies first; the account of the gate; and notes.
+    """The departments that were chosen and passed the check, emergencies first.
 
-    Beside an emergency only departments that its signs belong to are named: another one would send somebody there.
+    Beside an emergency only departments that fit its signs are named: another one would mislead.
     """
     advised, notes = tuple[Advised, ...](), Notes()
     if result.departments and DEPARTMENT.name in plan.roles:
@@ -254,7 +255,7 @@ def _advised(complaint: str, result: GuideResult, plan: Plan, flags: Sequence[st
 
 
 def _one_place(advised: tuple[Advised, ...], result: GuideResult) -> tuple[Advised, ...]:
-    """The first of ``advised``, and the next one that the guide's sections on the first name."""
+    """The first of ``advised``, and the next one that the guide's sections on the first mention."""
     first, others = advised[:1], advised[1:]
     names = {one.department for one in first}
     own = " ".join(piece.passage.text for one in result.every if one.name in names for piece in one.evidence)
@@ -265,19 +266,19 @@ def _one_place(advised: tuple[Advised, ...], result: GuideResult) -> tuple[Advis
 def _fitting(
     complaint: str, advised: tuple[Advised, ...], result: GuideResult, flags: Sequence[str]
 ) -> tuple[Advised, ...]:
-    """Those of ``advised`` that the flags' signs belong to; where none is, the first of the guide that is."""
+    """Those of ``advised`` that fit the flags; if none does, the first department of the guide that fits."""
     fitting = tuple(one for one in advised if fits(one.department, flags))
     others = (one for one in result.departments if fits(one.name, flags))
     return fitting or tuple(Advised(one.name, (reason(one, complaint),)) for one in [*others][:1])
 
 
 def _checked(complaint: str, advised: tuple[Advised, ...], result: GuideResult, plan: Plan) -> Step[Checked]:
-    """Those of ``advised`` that pass the gate, its account, and notes; a reason that is not carried is left out.
+    """Those of ``advised`` that pass the check, without unsupported reasons.
 
-    A section's exceptions are not added to its reasons: they say whom another department sees.
+    Exceptions of a section are not added to its reasons: they name patients of other departments.
     """
     statements = tuple(one for advice in advised for one in advice.why)
-    judged, account = yield from held(complaint, statements, result.evidence, plan)
+    judged, account = yield from check_statements(complaint, statements, result.evidence, plan)
     waiting = iter(judged)
     kept = tuple(
         replace(advice, why=tuple(one for one in islice(waiting, len(advice.why)) if not one.withheld))
@@ -296,9 +297,7 @@ def _checked(complaint: str, advised: tuple[Advised, ...], result: GuideResult, 
 def _part(
     advised: Advised, evidence: tuple[Evidence, ...], filters: SearchFilter, language: str
 ) -> Step[tuple[DepartmentPart, tuple[Evidence, ...]]]:
-    """The department with its floor, and what the guide's table or else its section says of where and when, quoted; and
-    new evidence.
-    """
+    """The department with its floor and the guide's quoted row or sentences on place and hours; and new evidence."""
     name, more = advised.department, tuple[Evidence, ...]()
     floor = guide.floor(name, [piece.passage for piece in evidence])
     searched: Found = yield Search(FLOOR_WORDS[language].format(name=name), filters, FLOOR_SECTIONS)
@@ -320,7 +319,7 @@ def _part(
 
 
 def _where(piece: Evidence) -> Iterator[Statement]:
-    """The sentences of a section that say where the department is, when it is open and how it is called."""
+    """The sentences of a section on floor, hours and telephone."""
     for start, end in sentences(piece.passage.text):
         if guide.says_where(piece.passage.text[start:end]):
             yield piece.quotation(start, end)

@@ -1,15 +1,14 @@
-"""Evidence-based practice: a clinical question about a patient, by the tiers of HERD.
+"""Evidence-based practice: a clinical question about a patient, searched by the tiers of HERD.
 
 After LINS (Methods, "Workflow of LINS assisting in evidence-based medicine practice"): the question becomes a PICO
-question, unless it is one already; it is searched for in each tier of the hierarchical evidence database (preset
-``ebm``). Sections on a medicine that the question names stand first; within them, and after them, a tier that is nearer
-to the question stands before one that is further away, and equally near ones in their order: guidelines, literature,
-books. With a chat model an answer is written from them for this patient and checked; no
-sentence of it can rest on the record. Beside it: the PICO elements, what was read from the record, allergies and
-interactions by name, the rows of tables that give a range of a value, and each source with its type, date and level.
+question and is searched for in each tier of the hierarchical evidence database (preset ``ebm``). Sections on a medicine
+of the question come first, then nearer tiers before further ones, then the tiers' order: guidelines, literature, books.
+A chat model writes an answer for this patient from the sections; it is checked, and no sentence can cite the record.
+Also shown: PICO elements, entries read from the record, allergies and interactions by name, table rows whose range
+contains a value of the record, and each source with type, date and level.
 
-Of the patient nothing else is said by rule: nothing found is no proof that advice fits. The record is searched for by
-its first problems only.
+Rules say nothing else about the patient: no finding is no proof that advice fits. Only the record's first problems are
+searched for.
 """
 
 from __future__ import annotations
@@ -58,15 +57,15 @@ from localmed.workflows.receipts import NEAREST, best_of, merged, own, receipts,
 
 LOOKED_UP = 4  # medicines looked up for interactions with those of the record
 OF_TIER = 5  # sections of each tier
-SEARCHED_PROBLEMS = 2  # of the record, searched with a question that names little itself
+SEARCHED_PROBLEMS = 2  # problems of the record that are searched with a short question
 _BETWEEN = re.compile(r"[;；]\s*")  # cells of a row
 _CELL = re.compile(r"(?P<header>[^:：]+)[:：]\s*(?P<text>.+)", re.DOTALL)
-SHORT = 2  # content words beside medicines; a question of fewer is understood with what the record says
+SHORT = 2  # content words beside medicines; a question with fewer is short
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What a clinician asks: the question, by PICO, and the record."""
+    """A clinician's question, its PICO elements, and the record."""
 
     question: str
     pico: Pico
@@ -74,7 +73,7 @@ class Case:
 
     @property
     def searched(self) -> str:
-        """What is searched for: the question, and of a short one what the record names first."""
+        """The text to search for: the question; for a short one, with the record's first problems."""
         others = self.question
         for one in medicines.mentions(self.question):
             others = others.replace(one.written, " ")
@@ -89,7 +88,7 @@ class Case:
 
     @property
     def patient(self) -> str:
-        """What a model is told of question and patient, as quoted material."""
+        """PICO elements and record, quoted for a model."""
         elements = [text for name in ELEMENTS if (text := getattr(self.pico, name)) and not self.pico.labelled]
         record = [in_words(self.record, detect(self.question))] if self.record else []
         return "\n".join((*elements, *record))
@@ -103,7 +102,7 @@ def ebm(
     record: PatientRecord | None = None,
     is_pico: bool = False,
 ) -> Flow:
-    """The flow of one clinical question; ``is_pico`` says that ``question`` is a PICO question already."""
+    """The flow for one clinical question; ``is_pico``: ``question`` is a PICO question already."""
     if (yield from screened(question, plan)):
         return refused(question, plan, provenance, "ebm")
     question, cut = finding.bounded(question)
@@ -118,7 +117,7 @@ def ebm(
 
 
 def _pico(question: str, record: PatientRecord | None, is_pico: bool, plan: Plan) -> Step[Pico]:
-    """The PICO question: the user's own labels, else a chat model's; nothing is guessed."""
+    """The PICO question by the user's labels, else by a chat model."""
     labelled = by_labels(question)
     if labelled or is_pico:
         return labelled or Pico(labelled=True)
@@ -126,7 +125,7 @@ def _pico(question: str, record: PatientRecord | None, is_pico: bool, plan: Plan
 
 
 def _by_tiers(case: Case, filters: SearchFilter, plan: Plan, provenance: Provenance) -> Flow:
-    """The sections of every tier as one answer: nearer tiers first, equally near ones in their order (LINS, HERD)."""
+    """The sections of all tiers as one answer, nearer tiers first (LINS, HERD)."""
     found: list[Answer] = []
     for tier in [tier for tier in plan.tiers if tier.collections] or [Tier(())]:
         one: Answer = yield from receipts(
@@ -142,7 +141,7 @@ def _by_tiers(case: Case, filters: SearchFilter, plan: Plan, provenance: Provena
     if not of_tiers:
         return whole
     every, evidence = merged(of_tiers), tuple(piece for one in found for piece in one.evidence)
-    every = replace(every, sections=_on_the_medicine_first(every.sections, evidence, case.medicines))
+    every = replace(every, sections=_sort_by_medicine(every.sections, evidence, case.medicines))
     return replace(
         whole,
         status=AnswerStatus.SECTIONS if every.sections or every.others else whole.status,
@@ -152,10 +151,10 @@ def _by_tiers(case: Case, filters: SearchFilter, plan: Plan, provenance: Provena
     )
 
 
-def _on_the_medicine_first(
+def _sort_by_medicine(
     sections: Sequence[ShownSection], evidence: Sequence[Evidence], asked: Set[str]
 ) -> tuple[ShownSection, ...]:
-    """``sections``: those with a medicine that is ``asked`` about in their heading, in their text, and all others."""
+    """``sections``, first those with an ``asked`` medicine in the heading, then in the text."""
     known = {piece.marker: piece.passage for piece in evidence}
 
     def without(section: ShownSection) -> tuple[bool, bool]:
@@ -167,7 +166,7 @@ def _on_the_medicine_first(
 
 
 def _of_case(case: Case) -> tuple[Part, ...]:
-    """The elements of the question where there are any, and what was read from the record."""
+    """The PICO elements, if any, and the record's entries."""
     pico = case.pico
     elements = PicoPart(pico.population, pico.intervention, pico.comparison, pico.outcome)
     parts: tuple[Part, ...] = (elements,) if any(getattr(pico, name) for name in ELEMENTS) else ()
@@ -175,7 +174,7 @@ def _of_case(case: Case) -> tuple[Part, ...]:
 
 
 def _not_judged(case: Case, plan: Plan) -> NotJudgedPart:
-    """What of patient and sources nobody judged."""
+    """The matters that nobody judged."""
     if case.record is None:
         return NotJudgedPart((message("ebm.no_record"),))
     why = message("ebm.fit_not_written" if plan.chat else "ebm.fit_not_judged")
@@ -184,7 +183,7 @@ def _not_judged(case: Case, plan: Plan) -> NotJudgedPart:
 
 
 def _sources(evidence: Sequence[Evidence]) -> tuple[Part, ...]:
-    """The grade of each document: what sort it is, of when, and on which level of our table its sort stands."""
+    """Type, date and level of evidence of each document."""
     documents: dict[str, list[Evidence]] = {}
     for source in evidence:
         documents.setdefault(source.passage.document_id, []).append(source)
@@ -197,8 +196,11 @@ def _sources(evidence: Sequence[Evidence]) -> tuple[Part, ...]:
 
 
 def _warnings(case: Case, answer: Answer) -> Step[tuple[Part, ...]]:
-    """The allergies of the record to what is shown or stands beside a mark, but in a list of medicines; interactions of
-    the graph with what is shown or marked; rows for its values. Of the first sections without marks every line counts.
+    """Allergies, interactions and table rows for the record.
+
+    Allergies: to medicines in the answer or in sections with marks, other than lines of a list of medicines.
+    Interactions: of the graph, with medicines in the question, the answer or marked lines. In the first sections
+    without marks every line counts.
     """
     if case.record is None:
         return ()
@@ -222,34 +224,32 @@ def _warnings(case: Case, answer: Answer) -> Step[tuple[Part, ...]]:
     return (*allergies(case.record, (*answer.shown, *read)), *dict.fromkeys(interacting), *shown_rows)
 
 
-# --- what of a patient's record certainly bears on the sentences shown ------------------------------------------------
+# --- warnings from the record -----------------------------------------------------------------------------------------
 
-# An allergy: a sentence names the same ingredient, or a member of the class that the allergy names; both are quoted,
-# and whether the sentence advises it is for the reader. An interaction: the concept graph says so, and is named. The
-# record is quoted, so that a sentence of it counts as an entry does: who takes what, and whether, stands there.
-# Nothing else is judged here (limits, ages, pregnancy, reactions across classes): nothing found is no proof that advice
-# fits.
+# Allergy: a sentence names the ingredient, or a member of the class that the allergy names. Both are quoted; the reader
+# decides whether the sentence advises it. Interaction: the concept graph names it. Entries that are only quoted from
+# the record count too. Limits, ages, pregnancy and reactions across classes are not judged.
 
 INTERACTS = "interacts_with"
-UNMARKED = 3  # sections, from the first on, that count without a mark: people look at them
-QUOTED = 5  # sentences below an allergy; all names stand above them
+UNMARKED = 3  # first sections that count without a mark: people read them
+QUOTED = 5  # sentences below an allergy
 NAMED = (EntryKind.MEDICINE, EntryKind.NAMED)
 _REACTION = cues("records", "quoted")
 
 
 def allergies(record: PatientRecord, statements: Sequence[Statement]) -> Iterator[AllergyPart]:
-    """The record's allergies, read or quoted, that sentences shown speak against, with these sentences."""
+    """The record's allergies to medicines in ``statements``, with these sentences."""
     for entry in record.entries:
         if entry.kind is EntryKind.ALLERGY or (entry.kind is EntryKind.UNREAD and _REACTION.search(entry.words)):
             named = [(statement, medicines.met_by(entry.text, statement.text)) for statement in statements]
             names = dict.fromkeys(name for _, matches in named for name in matches)
             if names:
-                held = tuple(statement for statement, matches in named if matches)
-                yield AllergyPart(entry, tuple(names), held[:QUOTED])
+                matching = tuple(statement for statement, matches in named if matches)
+                yield AllergyPart(entry, tuple(names), matching[:QUOTED])
 
 
 def interactions(record: PatientRecord, named: str, relations: Sequence[Relation]) -> Iterator[InteractionPart]:
-    """The record's medicines that ``relations`` of the concept graph say interact with ``named``."""
+    """The record's medicines that interact with ``named`` by ``relations`` of the concept graph."""
     own = medicines.ingredients(named)
     for relation in relations:
         if relation.predicate != INTERACTS:
@@ -261,9 +261,9 @@ def interactions(record: PatientRecord, named: str, relations: Sequence[Relation
 
 
 def rows(record: PatientRecord, answer: Answer, asked: Set[str]) -> Iterator[ValuePart]:
-    """The record's values, each with the rows of tables shown that give a range of it which holds the value.
+    """The record's values, each with the shown table rows whose range contains the value.
 
-    A row of other medicines than those that are ``asked`` about stands in its section only.
+    Rows of other medicines than the ``asked`` ones are left out.
     """
     lines = [(answer.by_marker[line.marker], line) for section in answer.sections for line in section.lines]
     for result in record.results:
@@ -280,7 +280,7 @@ def rows(record: PatientRecord, answer: Answer, asked: Set[str]) -> Iterator[Val
 
 
 def _is_row_of(measure: measures.Measure, row: str, value: float) -> bool:
-    """Whether one cell of ``row`` ("Header: cell; Header: cell") gives a range of ``measure`` that holds ``value``."""
+    """Whether a cell of ``row`` ("Header: cell; Header: cell") has a range of ``measure`` that contains ``value``."""
     cells = (_CELL.match(cell) for cell in _BETWEEN.split(row))
     return any(
         measures.mentioned(cell["header"]) == [measure]

@@ -1,17 +1,18 @@
-"""Explain: the lines of a medical order, its terms with cited definitions, and answers to follow-up questions.
+"""Explain: explains the lines and terms of a medical order with citations, and answers follow-up questions.
 
-LINS, medical order explanation (Fig. 4a and Methods): terms of the order as written (MTEA), evidence and an explanation
-for each, follow-up questions made self-contained by the order and the patient's information (QEA), cited answers.
-Every line is quoted as it stands, alone: nothing is inferred across lines, and no status of a medicine is ever derived.
-Beside it stand its abbreviations with what they usually mean. Plain words are a chat model's; each line of it must hold
-every number, dose and negation of the order's (``text.faithfulness``), or the order's own words stand alone and
-that is said. Without a chat model it is said that there are no plain words, and how to get them. A term is explained by
-a cited sentence that defines it, or a definition of the concept graph; else it is said to be unexplained. Order and
-questions are screened first, as a patient's.
+LINS, medical order explanation (Fig. 4a and Methods): terms as written (MTEA), evidence and an explanation for each,
+follow-up questions made self-contained with the order and the patient's information (QEA), cited answers.
 
-Bounds: ``CHARACTERS`` of an order, ``EXPLAINED`` terms (the others are named with those that nothing explains),
-``QUESTIONS`` follow-up questions; one search for each question, one a language for each term. Calls of a chat model:
-one for the lines, one for all terms that no source defines, one a question, and one that checks all of it.
+- Every line is quoted alone. Nothing is inferred across lines, and no status of a medicine is derived.
+- Abbreviations stand beside the line with their usual meanings.
+- Plain words come from a chat model. Each line must keep every number, dose and negation (``text.faithfulness``), else
+  the order's words stand alone and a note says so, as it does without a model.
+- A term is explained by a cited sentence that defines it, or by the concept graph; others are listed as unexplained.
+- Order and questions are screened first, as a patient's.
+
+Bounds: ``CHARACTERS`` of an order, ``EXPLAINED`` terms, ``QUESTIONS`` follow-up questions; one search for each
+question, one for each term and language. Calls of a chat model: one for the lines, one for all terms that no source
+defines, one for each question, and one check.
 """
 
 from __future__ import annotations
@@ -68,15 +69,15 @@ from localmed.text.abbreviations import abbreviations, explainable, unknown
 from localmed.text.language import detect
 from localmed.text.readability import reading_level
 from localmed.workflows import finding
-from localmed.workflows.ask import Draft, checked_drafts, drafted
+from localmed.workflows.ask import Draft, checked_drafts, write_draft
 from localmed.workflows.finding import Notes, Plan, overdue, refused, screened
 from localmed.workflows.flow import Flow, LookUp, Search, Step, asked, attempt
 from localmed.workflows.receipts import best_of, merged, own, receipts, renumbered
 
 CHARACTERS = 12_000  # of an order: some four pages; what is longer is cut, and said
-WRITTEN = 6  # terms that a model explains in one reply, the first that no sentence of a source defines
-OF_TERM = 2  # passages that it reads for each of them
-EXPLAINED = 20  # terms, the first of the order: each costs a search in each language
+WRITTEN = 6  # terms without a definition in a source that a model explains in one reply
+OF_TERM = 2  # passages that it reads for each
+EXPLAINED = 20  # first terms of the order: each costs a search in each language
 QUESTIONS = 5  # follow-up questions at once
 PASSAGES = 8  # read for a term
 OF_QUESTION = 3  # sections shown for a follow-up question
@@ -86,7 +87,7 @@ _HOLD = re.compile(r"\bhold\b", re.IGNORECASE)  # patients take it for "keep tak
 
 @dataclass(frozen=True, slots=True)
 class ExplainInput:
-    """What is explained: ``patient`` is the record if there is one, ``released_by`` who gives the explanation out."""
+    """An order with the patient's record, questions, and the name of the person who releases the explanation."""
 
     order: str
     patient: PatientRecord | None = None
@@ -95,7 +96,7 @@ class ExplainInput:
 
     @property
     def known(self) -> str:
-        """What is known of the patient's health, without what identifies, a line a list."""
+        """The record's problems, medicines and allergies without identifying words, one list a line."""
         if self.patient is None:
             return ""
         lists = (self.patient.problems, self.patient.medications, self.patient.allergies)
@@ -104,7 +105,7 @@ class ExplainInput:
 
 @dataclass(slots=True)
 class _Cited:
-    """The evidence cited so far, of which a passage keeps its marker, and what else has one."""
+    """Evidence with markers so far: cited, or read by a model."""
 
     evidence: tuple[Evidence, ...] = ()
     read: tuple[Evidence, ...] = ()  # by a model, for terms
@@ -112,16 +113,16 @@ class _Cited:
 
     @property
     def next_marker(self) -> int:
-        """The highest marker that is taken."""
+        """The highest marker in use."""
         return max((int(piece.marker) for piece in (*self.evidence, *self.read)), default=0)
 
     def keep(self, evidence: tuple[Evidence, ...], statements: tuple[Statement, ...]) -> None:
-        """Remember what ``statements`` cite."""
+        """Add the evidence that ``statements`` cite."""
         self.evidence = tuple(dict.fromkeys((*self.evidence, *check.cited(statements, evidence))))
 
 
 def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: Provenance) -> Flow:
-    """The flow of one order over the tiers of ``plan``."""
+    """The flow for one order over the tiers of ``plan``."""
     for place, text in enumerate((task.order, *task.questions)):
         concern = yield from screened(text, plan, own_words=place > 0)
         if concern:
@@ -159,7 +160,7 @@ def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: P
 
 
 def _questions(task: ExplainInput) -> tuple[tuple[str, ...], Notes]:
-    """The questions that are answered, and what of them was left out."""
+    """The questions to answer, and notes on cut ones."""
     bounded = [finding.bounded(question) for question in task.questions[:QUESTIONS]]
     notes = tuple(note for _, cut in bounded for note in cut)
     if len(task.questions) > QUESTIONS:
@@ -185,9 +186,9 @@ def _first_occurrences(terms: tuple[OrderTerm, ...]) -> list[OrderTerm]:
 
 
 def _lines(order: str, language: str, plan: Plan) -> Step[tuple[tuple[Part, ...], Notes]]:
-    """Each line as it stands, with its abbreviations; and in plain words where a chat model serves the role.
+    """Each line as written, with abbreviations and, with a chat model, in plain words.
 
-    Beside a line that names several medicines stands nothing: what of it belongs to which is not judged.
+    A line with several medicines is not explained: which words belong to which is not judged.
     """
     spans = list(lines_of(order))
     written = [order[start:end] for start, end in spans]
@@ -218,7 +219,7 @@ def _lines(order: str, language: str, plan: Plan) -> Step[tuple[tuple[Part, ...]
 
 
 def _in_plain_words(lines: list[str]) -> Step[tuple[list[str], Notes]]:
-    """What the model says for each line, "" where that did not keep all of the line; nothing takes its place."""
+    """The model's words for each line, "" where they do not keep all of it."""
     nothing: tuple[str, ...] = ()
     plain = yield from asked(PLAIN_ORDER, PlainInput(tuple(lines)), (PLAIN_ORDER.name,), nothing)
     if not plain:
@@ -229,7 +230,7 @@ def _in_plain_words(lines: list[str]) -> Step[tuple[list[str], Notes]]:
 
 
 def _expansions(line: str, language: str, over: str) -> tuple[Expansion, ...]:
-    """The abbreviations of a line that hold there, each once."""
+    """The abbreviations of a line, each once."""
     first = {abbreviation.written: abbreviation for abbreviation in reversed(explainable(line, language, over))}
     return tuple(Expansion(abbreviation.written, abbreviation.meanings) for abbreviation in reversed(first.values()))
 
@@ -237,7 +238,7 @@ def _expansions(line: str, language: str, over: str) -> tuple[Expansion, ...]:
 def _unexplained(
     terms: tuple[OrderTerm, ...], explained: Sequence[TermPart], lines: Sequence[Part], language: str
 ) -> dict[str, None]:
-    """The terms and the abbreviations of the order that nothing explains in its own language, in its order."""
+    """Terms and abbreviations that nothing explains in the order's language."""
     read = [line for line in lines if isinstance(line, LinePart)]
     named = {folded(part.term) for part in explained}
     told = {folded(expansion.written) for line in read for expansion in line.expansions}
@@ -252,7 +253,7 @@ def _unexplained(
 
 
 def _is_plain(term: str) -> bool:
-    """Whether ``term`` is an order's own word: how, when, hold, stop."""
+    """Whether ``term`` is a plain word of orders: how, when, hold, stop."""
     kinds = {kind for kind, _ in faithfulness.facts(term)}
     return bool(kinds) and kinds <= {"way", "time", "sense"}
 
@@ -262,7 +263,7 @@ def _is_plain(term: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _LookedUp:
-    """A term, its other names, what a source or the graph says of it, and what was found for it."""
+    """A term with other names, defining sentences, the graph's definition, and hits."""
 
     term: OrderTerm
     names: tuple[str, ...]
@@ -279,7 +280,7 @@ class _LookedUp:
 def _looked_up(
     terms: list[OrderTerm], language: str, filters: SearchFilter, plan: Plan, cited: _Cited
 ) -> Step[list[_LookedUp]]:
-    """The first terms, each with a sentence of a source that defines it, else with the graph's definition."""
+    """Look up the first terms in sources and the graph."""
     made: list[_LookedUp] = []
     for term in terms[:EXPLAINED]:
         names = names_for(term, language)
@@ -293,7 +294,7 @@ def _looked_up(
 def _defined(
     question: str, called: tuple[str, ...], language: str, filters: SearchFilter, plan: Plan, cited: _Cited
 ) -> Step[tuple[tuple[Statement, ...], tuple[Hit, ...]]]:
-    """A sentence that defines what is so ``called``, of the order's language first; and what was found."""
+    """A sentence that defines a term by one of its names, in the order's language first; and the hits."""
     found: dict[str, Hit] = {}
     for limit in (replace(filters, language=language), filters) if not filters.language else (filters,):
         hits = yield from _by_tier_priority(question, limit, plan)
@@ -311,18 +312,18 @@ def _defined(
 def _drafted_terms(
     terms: Sequence[_LookedUp], language: str, plan: Plan, known: str, cited: _Cited
 ) -> Step[Draft | None]:
-    """What a model writes of the first terms that no sentence of a source defines, all in one reply."""
+    """A model's draft for the first terms that no source defines, in one reply."""
     waiting = [one for one in terms if one.hits and not one.quoted][:WRITTEN]
     if not waiting or WRITE.name not in plan.chat:
         return None
     hits = tuple({hit.passage.id: hit for one in waiting for hit in one.hits[:OF_TERM]}.values())
     cited.read = yield from finding.minted(hits, cited.evidence)
     question = " ".join(_question(one.term, one.names, language) for one in waiting)
-    return (yield from drafted(question, cited.read, plan, known))
+    return (yield from write_draft(question, cited.read, plan, known))
 
 
 def _explained(terms: Sequence[_LookedUp], written: Sequence[Statement], cited: _Cited) -> Iterator[TermPart]:
-    """The terms that something explains: a source's own sentence, what a model wrote of it, the graph's definition."""
+    """The terms explained by a source's sentence, a model's sentence or the graph."""
     for one in terms:
         names = [name.casefold() for name in one.called]  # a small model explains whatever the sources are about
         about = (it for it in written if any(name in it.text.casefold() for name in names))
@@ -336,7 +337,7 @@ def _explained(terms: Sequence[_LookedUp], written: Sequence[Statement], cited: 
 def _translated(
     terms: Sequence[_LookedUp], language: str, filters: SearchFilter, plan: Plan, cited: _Cited
 ) -> Step[tuple[TermPart, ...]]:
-    """The terms in the other language too, where they have a name in it that a source defines: for its leaflet."""
+    """Definitions in the other language for its leaflet, of terms with a name in it."""
     parts: list[TermPart] = []
     for one, other in product(terms, LANGUAGES):
         names = names_for(one.term, other)
@@ -351,12 +352,12 @@ def _translated(
 
 
 def _standing(written: Sequence[Statement]) -> tuple[Statement, ...]:
-    """What of the sentences shown may be given to a patient: nothing that was withheld or that nobody judged."""
+    """The sentences that a patient may see: judged and not withheld."""
     return tuple(one for one in written if not one.withheld and one.verdict is not None)
 
 
 def _definition(card: Card | None, language: str) -> Definition | None:
-    """The graph's, where it is of that very name alone and in the reader's language, with who says so."""
+    """The graph's definition with source, if its name matches uniquely and its language is the reader's."""
     if card is None or card.others or card.matched.kind not in ("name", "exact"):
         return None
     text, source = card.concept.definition, card.concept.defined_in
@@ -372,7 +373,7 @@ def _question(term: OrderTerm, names: tuple[str, ...], language: str) -> str:
 
 
 def _by_tier_priority(question: str, filters: SearchFilter, plan: Plan) -> Step[tuple[Hit, ...]]:
-    """The best passages of all tiers at once, those in the question's language first, ordered by tier."""
+    """The best passages of all tiers, sorted by the question's language, then by tier."""
     tier_of = {name: place for place, tier in enumerate(plan.tiers) for name in tier.collections}
     if not tier_of:
         return ()
@@ -396,11 +397,11 @@ def _asked(
     provenance: Provenance,
     cited: _Cited,
 ) -> Step[list[tuple[str, str, Draft | None]]]:
-    """Each follow-up question, how it was asked, and what a model wrote; its sections stand in the answer."""
+    """Each follow-up question, its self-contained form, and a model's draft; adds the sections to ``cited``."""
     made: list[tuple[str, str, Draft | None]] = []
     medicines = {folded(term.text): term.text for term in terms if term.kind == "medicine"}.values()
     problems = task.patient.problems if task.patient else ()
-    # What "it" may mean is searched for beside the question; of several, which is meant is not guessed.
+    # "It" may mean the only medicine or problem, so both are searched for too; with several nothing is guessed.
     subject = (*(medicines if len(medicines) == 1 else ()), *(problems if len(problems) == 1 else ()))
     for question in task.questions:
         alone = question
@@ -414,12 +415,12 @@ def _asked(
             cited.receipts.append(found.receipts)
         cited.evidence = (*cited.evidence, *found.evidence)
         pieces = best_of(found, own(found))
-        made.append((question, alone, (yield from drafted(alone, pieces, plan, task.known))))
+        made.append((question, alone, (yield from write_draft(alone, pieces, plan, task.known))))
     return made
 
 
 def _answer(question: str, alone: str, checked: tuple[tuple[Statement, ...], Verification] | None) -> QuestionPart:
-    """The part of a question: a patient is shown what a chat model wrote only where its badge is green."""
+    """The part of a question; a patient sees a model's sentences only with a green badge."""
     written, account = checked or ((), Verification())
     stands, sure = _standing(written), account.badge is Badge.GREEN
     return QuestionPart(question, stands if sure else (), alone if alone != question else "", bool(stands) and not sure)
@@ -429,7 +430,7 @@ def _answer(question: str, alone: str, checked: tuple[tuple[Statement, ...], Ver
 
 
 def _level(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """How hard the explanations are that a patient would read, beside the order's own words."""
+    """The reading level of the explanations, without the order's own words."""
     texts = [part.plain for part in parts if isinstance(part, LinePart)]
     texts += [part.definition.text for part in parts if isinstance(part, TermPart) and part.definition]
     texts += [statement.text for part in parts for statement in part.statements if not statement.withheld]

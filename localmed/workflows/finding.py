@@ -1,4 +1,4 @@
-"""How a question is asked: its plan, the safety screen, and evidence for what is found."""
+"""The plan of a question, the safety screen, and evidence for hits."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ READ = 4_000  # characters of a question, some 700 words; safety rules read all 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a question is asked: the tiers of collections and the passages read.
+    """How a question is asked: tiers of collections and the number of passages read.
 
-    ``roles`` are the names of those that are on, ``chat`` those that a chat model serves, ``jury`` those that judge the
-    badge of a thorough answer, ``judge`` the judge of entailment ("": none). ``own_knowledge`` says whether the site
-    allows a thorough answer without a source, labelled so. ``audience`` is who asks; ``safety`` is what the site says
-    to somebody in danger: (language, message). ``day`` is the day of the question.
+    ``roles``: names of active roles; ``chat``: those that a chat model serves; ``jury``: those that judge the badge of
+    a thorough answer; ``judge``: the judge of entailment, or "". ``own_knowledge``: the site allows a thorough answer
+    without a source, labelled so. ``safety``: the site's (language, message) for somebody in danger. ``day``: the day
+    of the question.
     """
 
     tiers: tuple[Tier, ...]
@@ -45,14 +45,14 @@ class Plan:
 
     @property
     def lacking(self) -> Notes:
-        """What the tiers name and the library does not hold, as a note: nothing was searched in its place."""
+        """A note on collections that the tiers name and the library lacks."""
         names = dict.fromkeys(name for tier in self.tiers for name in tier.skipped)
         shown = tuple(Message(f"source.kind.{name}") if name in set(Kind) else name for name in names)
         return (message("workflow.skipped", names=shown),) if shown else ()
 
     @property
     def judged(self) -> bool:
-        """Whether a model judges what a text says of a statement."""
+        """Whether a model judges statements."""
         return bool(self.judge) or CHECK.name in self.chat
 
     def within(self, filters: SearchFilter) -> SearchFilter:
@@ -61,13 +61,13 @@ class Plan:
 
 
 def bounded(question: str) -> tuple[str, Notes]:
-    """What of ``question`` is answered, and that the rest was left out."""
+    """The part of ``question`` that is answered, and a note if the rest was cut."""
     note = message("workflow.question_cut", characters=len(question), read=READ)
     return question[:READ], (note,) if len(question) > READ else ()
 
 
 def minted(hits: Sequence[Hit], known: Sequence[Evidence] = ()) -> Step[tuple[Evidence, ...]]:
-    """Evidence for ``hits``, in their order: what is ``known`` keeps its marker, the others get the next ones."""
+    """Evidence for ``hits`` in their order; ``known`` evidence keeps its markers, the rest get the next ones."""
     by_passage = {piece.passage.id: piece for piece in known}
     fresh = tuple({hit.passage.id: hit for hit in hits if hit.passage.id not in by_passage}.values())
     first = max((int(piece.marker) for piece in known), default=0) + 1
@@ -78,17 +78,16 @@ def minted(hits: Sequence[Hit], known: Sequence[Evidence] = ()) -> Step[tuple[Ev
 
 # --- the safety screen ------------------------------------------------------------------------------------------------
 
-# Every workflow that takes a person's text begins with ``concern = yield from screened(text, plan)`` and, where that is
-# not empty, ends with ``return refused(...)``: the site's message, no evidence, nothing searched. Rules decide first
-# and cannot be switched off. Two roles may add to them: likeness to sentences of our own, for every text of a patient,
-# and of staff who speak of themselves; and, where the safety role is on, a chat model, for every text of a patient, and
-# for staff where death or harm is spoken of at all.
+# Every workflow on a person's text begins with ``concern = yield from screened(text, plan)`` and ends with
+# ``return refused(...)`` if there is a concern: the site's message, nothing searched. Rules decide first and cannot be
+# switched off. Two roles may add to them: likeness to known sentences, for patients and for staff who write about
+# themselves; and a chat model (role ``safety``), for patients and for staff who mention death or harm.
 
 
 def screened(text: str, plan: Plan, own_words: bool = True) -> Step[Concern]:
-    """What concern ``text`` gives, "" if none; ``plan.audience`` says who asks.
+    """The concern of ``text``, or "".
 
-    Without ``own_words`` (a clinician's order, say) nothing is likened: the likeness was not fitted on such texts.
+    ``own_words``: False for a clinician's order or similar, on which the likeness was not fitted.
     """
     task = SafetyInput(text, plan.audience)
     ruled = screen(task)
@@ -106,14 +105,14 @@ def screened(text: str, plan: Plan, own_words: bool = True) -> Step[Concern]:
 
 
 def refused(question: str, plan: Plan, provenance: Provenance, workflow: str = "ask") -> Answer:
-    """The answer that is the site's safety message, in the question's language: its only note."""
+    """The answer with the site's safety message in the question's language as its only note."""
     language = detect(question)
     chosen = dict(plan.safety).get(language) or site_message(language, "", "")
     return Answer(AnswerStatus.SAFETY, question, language, (), (), (), provenance, notes=(chosen,), workflow=workflow)
 
 
 def overdue(evidence: tuple[Evidence, ...]) -> Notes:
-    """Which of the sources shown should have been reviewed by the day of the question."""
+    """Notes on sources whose review is overdue."""
     late = (piece for piece in evidence if piece.overdue)
     return tuple(
         message("workflow.overdue", marker=piece.marker, date=piece.overdue, title=piece.document_title)

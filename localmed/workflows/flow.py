@@ -1,12 +1,12 @@
-"""What a flow may ask for, and the one driver that answers.
+"""The requests of a flow, and the driver that answers them.
 
-A flow is a generator: it yields requests, receives their results and returns an ``Answer``; it does no I/O, so the
-command line, the web and the tests (which replay a list of results) run the same one. Several requests that do not wait
-for each other are yielded as a tuple and come back as one. A model's reply that cannot be used is thrown into the flow
-as ``Rejected``, which ``attempt`` answers by asking the rules. A model that fails (its server is gone, its process
-ends) is not asked again in that run, while the others are: rules serve its roles, what it should have judged is not
-judged, and the answer's last note says so. The driver times every request and keeps the trace: names, counts and ids,
-never a question's or a patient's text.
+A flow is a generator: it yields requests, receives their results and returns an ``Answer``. It does no I/O, so command
+line, web and tests (which replay a list of results) run the same flow. Independent requests are yielded as a tuple;
+their results come back as a tuple.
+
+The driver throws an unusable reply of a model into the flow as ``Rejected``; ``attempt`` then asks the rules. It does
+not ask a failed model again in the same run: rules take its roles, its judgements are missing, and a note says so. The
+trace has the time of every request with names, counts and ids, never text of a question or a patient.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class _Request:
-    """What is asked for, called as the service that answers it."""
+    """A request; its name is that of the service that answers it."""
 
     __slots__ = ()
 
     @property
     def name(self) -> str:
-        """Its class's, in small letters."""
+        """The class's name in snake case."""
         return _CAPITAL.sub("_", type(self).__name__).lower()
 
 
@@ -58,10 +58,10 @@ class Search(_Request):
 
 @dataclass(frozen=True, slots=True)
 class Find(_Request):
-    """Find the sections that speak of a question; the result is a ``Finding``.
+    """Find sections on a question; the result is a ``Finding``.
 
-    At most ``limit`` passages are searched for, at most ``sections`` shown. ``earlier`` are the questions before it,
-    whose subject it keeps; ``left_out`` names readings of it that are not searched for.
+    ``limit`` bounds the passages, ``sections`` those shown. ``earlier`` are previous questions, whose subject it keeps;
+    ``left_out`` names readings that are not searched for.
     """
 
     question: str
@@ -74,14 +74,14 @@ class Find(_Request):
 
 @dataclass(frozen=True, slots=True)
 class Scopes(_Request):
-    """In which passages each of ``documents`` says whom it is for; a tuple of tuples of ``Passage``, in their order."""
+    """Find the passages in which each document states its patients; the result is a tuple of ``Passage`` for each."""
 
     documents: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LookUp(_Request):
-    """Look a term up in the concept graph; the result is a ``Card``, ``None`` where the graph does not know it."""
+    """Look a term up in the concept graph; the result is a ``Card`` or ``None``."""
 
     term: str
     question: str = ""
@@ -90,7 +90,7 @@ class LookUp(_Request):
 
 @dataclass(frozen=True, slots=True)
 class Cite(_Request):
-    """Mint evidence for hits, in their order, with markers from ``first`` on; the result is a tuple of ``Evidence``."""
+    """Make evidence of hits with markers from ``first`` on; the result is a tuple of ``Evidence``."""
 
     hits: tuple[Hit, ...]
     first: int = 1
@@ -98,14 +98,14 @@ class Cite(_Request):
 
 @dataclass(frozen=True, slots=True)
 class Judge(_Request):
-    """How each premise stands to its hypothesis; the result is a tuple of ``Stance``."""
+    """Judge (premise, hypothesis) pairs; the result is a tuple of ``Stance``."""
 
     pairs: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Compare(_Request):
-    """How like ``question`` each text is; a tuple of numbers, empty where no model knows the language."""
+    """Compare texts with ``question``; a tuple of similarities, empty if no model knows the language."""
 
     question: str
     texts: tuple[str, ...]
@@ -113,7 +113,7 @@ class Compare(_Request):
 
 @dataclass(frozen=True, slots=True)
 class Studies(_Request):
-    """Find studies by BM25 over title, abstract and MeSH; a tuple of ``Study``, with those that may not count."""
+    """Find studies by BM25 over title, abstract and MeSH; a tuple of ``Study``, excluded ones included."""
 
     query: str
     most: int
@@ -122,14 +122,14 @@ class Studies(_Request):
 
 @dataclass(frozen=True, slots=True)
 class Resolve(_Request):
-    """Which study each reference names; a tuple of ``Study``, ``None`` where the library does not hold it."""
+    """Find the study of each reference; a tuple of ``Study`` or ``None``."""
 
     references: tuple[Reference, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Perform(_Request):
-    """Ask a role, or its rules alone; the result is the role's output."""
+    """Perform a role, or only its rules; the result is the role's output."""
 
     role: Role
     task: Any
@@ -143,7 +143,7 @@ class Perform(_Request):
 
 @dataclass(frozen=True, slots=True)
 class Shown(_Request):
-    """Give whoever waits the sections, while a model reads them; no result. In no trace and no recording."""
+    """Show the sections while a model reads them; no result. Neither traced nor recorded."""
 
     answer: Answer
 
@@ -154,7 +154,7 @@ Requests = Request | tuple[Request, ...]
 Flow = Generator[Requests, Any, Answer]
 Step = Generator[Requests, Any, T]  # a part of a flow, that returns T
 
-# The module and the function of each; only the one that runs is imported, all of them cost a command 0.1 s.
+# Module and function of each flow. Importing all of them costs a command 0.1 s, so only the chosen one is imported.
 FLOWS: Mapping[str, tuple[str, str]] = {
     "ask": ("ask", "ask"),
     "ask_and_verify": ("verify", "ask_and_verify"),
@@ -169,14 +169,14 @@ FLOWS: Mapping[str, tuple[str, str]] = {
 
 
 def flow_named(name: str) -> Callable[..., Flow]:
-    """The flow called ``name``; raise ``KeyError`` for another."""
+    """The flow called ``name``; raise ``KeyError`` for an unknown one."""
     module, attribute = FLOWS[name]
     function: Callable[..., Flow] = getattr(import_module(f"localmed.workflows.{module}"), attribute)
     return function
 
 
 def attempt(role: Role, task: Any) -> Step[tuple[Any, tuple[Message, ...]]]:
-    """Ask ``role``; where the model's reply cannot be used, its rules. Returns the output, and notes for the reader."""
+    """Perform ``role``, by its rules if the model's reply is unusable. Returns the output and notes for the reader."""
     try:
         return (yield Perform(role, task)), ()
     except Rejected:
@@ -185,7 +185,7 @@ def attempt(role: Role, task: Any) -> Step[tuple[Any, tuple[Message, ...]]]:
 
 
 def asked(role: Role, task: Any, served: Collection[str], otherwise: T) -> Step[T]:
-    """What is replied in ``role``; ``otherwise`` where it is not one of those ``served``, or no reply can be used."""
+    """The output of ``role``; ``otherwise`` if it is not ``served`` or the reply is unusable."""
     if role.name not in served:
         return otherwise
     try:
@@ -196,13 +196,13 @@ def asked(role: Role, task: Any, served: Collection[str], otherwise: T) -> Step[
 
 
 def rejected(role: str) -> Message:
-    """The note that rules took the place of the model in ``role``."""
+    """The note that rules replaced the model in ``role``."""
     return message("agents.rejected", role=Message(f"workflow.step.{role}"))
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What answers a flow's requests: a callable a kind, of its name, given its fields; ``roles`` performs roles."""
+    """The services that answer requests: one callable per request type, called with its fields; ``roles`` for roles."""
 
     search: Callable[[str, SearchFilter, int], Found]
     find: Callable[[str, SearchFilter, int, int, bool, tuple[str, ...]], Finding]
@@ -216,37 +216,34 @@ class Services:
     roles: RoleTable
 
 
-FAILED = "workflow.model_failed"  # the note of a run whose model failed
-OUT_OF_TIME = "workflow.model_out_of_time"  # and of one in which it took too long
+FAILED = "workflow.model_failed"
+OUT_OF_TIME = "workflow.model_out_of_time"
 
 
 class Driver:
-    """Answers a flow's requests by ``services``; ``hooks`` are told of each step, and may end the run between two.
+    """Answers a flow's requests by ``services``. One driver serves one run.
 
-    The hooks' recorder is given every request with its result or the ``Rejected`` it ended in, for a replay. One run a
-    driver.
+    ``hooks`` follow each step and may cancel between two. Their recorder gets every request with its result or
+    ``Rejected``, for a replay.
     """
 
     def __init__(self, services: Services, hooks: Hooks = SILENT) -> None:
-        """After ``hooks.models_until`` no chat model is asked any more: rules finish the answer, and that is told."""
+        """After ``hooks.models_until`` no model is asked: rules finish the answer, and a note says so."""
         self.services, self.hooks = services, hooks
-        self._failures: dict[str, Message] = {}  # how a model failed, or that it took too long
+        self._failures: dict[str, Message] = {}  # by model: the note on its failure or timeout
         self._began = time.monotonic()
 
     def run(self, flow: Flow) -> Answer:
-        """Drive ``flow`` to its answer, with the trace put in."""
+        """Drive ``flow`` to its answer and add the trace."""
+        steps: list[TraceStep] = []
         with following(self.hooks):
-            answer = self._run(flow)
+            answer = traced(self._driven(flow, steps), tuple(steps))
         return replace(answer, notes=tuple(dict.fromkeys((*answer.notes, *self._failures.values()))))
 
     def part(self, step: Step[T]) -> T:
-        """Drive ``step``, which is only a part of a flow, to its result."""
+        """Drive ``step``, a part of a flow, to its result."""
         with following(self.hooks):
             return self._driven(step, [])
-
-    def _run(self, flow: Flow) -> Answer:
-        steps: list[TraceStep] = []
-        return traced(self._driven(flow, steps), tuple(steps))
 
     def _driven(self, step: Step[T], steps: list[TraceStep]) -> T:
         result: Any = None
@@ -308,18 +305,18 @@ class Driver:
         return rules.perform(request.role, request.task)
 
     def _in_time(self, model: str) -> bool:
-        """Whether ``model`` may be asked: it has not failed, and the time is not over."""
+        """Whether ``model`` may be asked: it has not failed, and time is left."""
         if model not in self._failures and self.hooks.models_over():
             self._out_of_time(model)
         return model not in self._failures
 
     def _out_of_time(self, model: str) -> None:
-        """Note that the model's time is over; raise ``Cancelled`` where it is the caller who has given up."""
+        """Note the model's timeout; raise ``Cancelled`` if the caller has cancelled."""
         self.hooks.cancel.check()
         self._failures[model] = message(OUT_OF_TIME, seconds=int(time.monotonic() - self._began))
 
     def _judged(self, request: Judge) -> tuple[Stance, ...]:
-        """The stances; where the judge fails, or has, nobody judged."""
+        """The stances; ``NOT_JUDGED`` if the judge fails or has failed."""
         if request.pairs and self._in_time("judge"):
             try:
                 return tuple(self.services.judge(request.pairs))
@@ -338,26 +335,26 @@ class Driver:
 
 
 def step_name(request: Request) -> Message:
-    """What is being done, for whoever waits; how many texts are judged or compared is told with it."""
+    """The step's name for a progress display, with the number of texts judged or compared."""
     texts = request.pairs if isinstance(request, Judge) else request.texts if isinstance(request, Compare) else ()
     return message(f"workflow.step.{request.name}", **({"count": len(texts)} if texts else {}))
 
 
 def traced(answer: Answer, steps: tuple[TraceStep, ...]) -> Answer:
-    """``answer`` with its trace, and of all roles' prompts those that took part."""
+    """``answer`` with its trace, and only the prompts of roles that were performed."""
     performed = {step.name for step in steps}
     prompts = tuple(prompt for prompt in answer.provenance.prompts if prompt[0] in performed)
     return replace(answer, trace=steps, provenance=replace(answer.provenance, prompts=prompts))
 
 
 def _where(request: Request) -> tuple[tuple[str, str], ...]:
-    """The collections of a search; none are named where all are searched."""
+    """The collections of a search, if limited."""
     names = request.filters.collections if isinstance(request, Search) else ()
     return (("collections", " ".join(names)),) if names else ()
 
 
 def summary(result: Any) -> tuple[tuple[str, str], ...]:
-    """What the trace says of a result: no text."""
+    """The trace's summary of a result, without text."""
     if isinstance(result, Rejected):
         return (("rejected", result.message.code),)
     if isinstance(result, Written):

@@ -1,9 +1,9 @@
-"""M-Eval as a part of a flow: an answer's claims, held against studies of its own and further ones, and weighed.
+"""M-Eval as part of a flow: checks an answer's claims against its own and further studies.
 
-Claims are extracted, studies found by BM25 and scored, the ``kept`` most reliable judged on every claim together with
-the studies that the answer rests on, and the votes counted (M-Eval, Fig. 2). What may not count (retracted, superseded,
-withdrawn, addressed to a model) is left out before anything is judged, and named. A study that does not hold the
-claim's numbers does not vote for it, whatever the judge says.
+Claims are extracted, studies found by BM25 and scored, and the ``kept`` most reliable ones judged on every claim
+together with the studies that the answer cites; then votes are counted (M-Eval, Fig. 2). Excluded studies (retracted,
+superseded, withdrawn, addressed to a model) are named and not judged. A study without the claim's numbers does not vote
+for it, whatever the judge says.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from localmed.retrieval.studies import Study
 from localmed.text import quantities
 from localmed.text.publications import base
 from localmed.text.verbatim import find_verbatim
-from localmed.workflows.ask import judged as judged_pairs
+from localmed.workflows.ask import judge_pairs
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Compare, Step, Studies, asked
 
@@ -31,7 +31,7 @@ UNWEIGHED = Reliability(0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How many studies are ``retrieved`` by BM25 in ``collections``, and ``kept`` of them."""
+    """The number of studies ``retrieved`` by BM25 in ``collections``, and of those ``kept``."""
 
     retrieved: int
     kept: int
@@ -40,7 +40,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """A study; ``provided`` if the answer rests on it. ``excluded`` is why it may not count ("": it may)."""
+    """A study; ``provided``: the answer cites it; ``excluded``: why it does not count, or ""."""
 
     study: Study
     provided: bool
@@ -50,8 +50,11 @@ class Weighed:
 
 @dataclass(frozen=True, slots=True)
 class ClaimResult:
-    """A claim, what of each study was held against it, and the outcome; ``unjudged`` studies are in another language
-    than the judge's, ``overruled`` ones give another amount than the claim that the judge says they support."""
+    """A claim with the premise of each study and the outcome.
+
+    ``unjudged`` counts studies in a language that the judge lacks, ``overruled`` those that the judge finds in support
+    but that give another amount.
+    """
 
     claim: Claim
     premises: tuple[Premise, ...]
@@ -62,7 +65,7 @@ class ClaimResult:
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """All of it. ``quality`` is that of the evidence given, ``None`` where there was none."""
+    """The result; ``quality`` of the evidence given with the answer, ``None`` without any."""
 
     claims: tuple[ClaimResult, ...] = ()
     studies: tuple[Weighed, ...] = ()
@@ -71,12 +74,12 @@ class Assessment:
 
     @property
     def labels(self) -> list[Label]:
-        """The claims'."""
-        return [held.outcome.label for held in self.claims]
+        """The labels of the claims."""
+        return [claim.outcome.label for claim in self.claims]
 
 
 def standing(provided: tuple[Study, ...]) -> Assessment:
-    """What must be known of the studies ``provided`` before anything else, where nobody judges or weighs them."""
+    """The studies ``provided``, split into those that count and those that do not, without a judge."""
     counting, left_out = _standing(provided, ())
     return Assessment(studies=counting, left_out=left_out)
 
@@ -84,7 +87,7 @@ def standing(provided: tuple[Study, ...]) -> Assessment:
 def assess(
     question: str, sentences: Sequence[Claim], provided: tuple[Study, ...], bounds: Bounds, plan: Plan
 ) -> Step[Assessment]:
-    """The assessment of an answer of the ``sentences``, which rests on the studies ``provided``."""
+    """Assess an answer of ``sentences`` that cites the studies ``provided``."""
     texts = tuple(claim.text for claim in candidates(sentences))
     scores: Sequence[float] = (yield Compare(question, texts)) if question.strip() and texts else ()
     claims = extract(question, sentences, scores or [0.0] * len(texts))
@@ -94,14 +97,14 @@ def assess(
         retrieved = yield Studies(query.strip(), bounds.retrieved, bounds.collections)
     counting, left_out = _standing(provided, retrieved)
     weighed = yield from _weighed(counting, bounds, plan)
-    held = yield from _held(question, claims, weighed, plan)
-    return Assessment(held, weighed, left_out, _quality(held, weighed, left_out))
+    results = yield from _judge(question, claims, weighed, plan)
+    return Assessment(results, weighed, left_out, _quality(results, weighed, left_out))
 
 
 def _standing(
     provided: tuple[Study, ...], retrieved: tuple[Study, ...]
 ) -> tuple[tuple[Weighed, ...], tuple[Weighed, ...]]:
-    """The studies that may count, and those that may not; what is found and given, in any collection, is given."""
+    """The studies that count, and the excluded ones; a provided study that is also retrieved stands once."""
     ids = {study.document.id for study in provided} | set(chain(*(study.document.identifiers for study in provided)))
     found = (study for study in retrieved if ids.isdisjoint({study.document.id, *study.document.identifiers}))
     both = (*((study, True) for study in provided), *((study, False) for study in found))
@@ -110,7 +113,7 @@ def _standing(
 
 
 def _weighed(counting: Sequence[Weighed], bounds: Bounds, plan: Plan) -> Step[tuple[Weighed, ...]]:
-    """The given studies and the ``kept`` most reliable of those found, each with its reliability."""
+    """The provided studies and the ``kept`` most reliable retrieved ones, with their reliability."""
     dates = bonuses([one.study.document.edition for one in counting])
     weighed = []
     for one, date in zip(counting, dates, strict=True):
@@ -122,14 +125,14 @@ def _weighed(counting: Sequence[Weighed], bounds: Bounds, plan: Plan) -> Step[tu
     return (*(one for one in weighed if one.provided), *ranked[: bounds.kept])
 
 
-def _held(
+def _judge(
     question: str, claims: tuple[Claim, ...], weighed: tuple[Weighed, ...], plan: Plan
 ) -> Step[tuple[ClaimResult, ...]]:
-    """Every study on every claim: one request to the judge. A study that shares no word with a claim says neither."""
+    """Judge every study on every claim in one request. A study that shares no word with a claim does not vote."""
     read = [tuple(Read.of(passage.text) for passage in one.study.passages) for one in weighed]
     rows = [(claim, [premise(passages, claim.text) for passages in read]) for claim in claims]
     pairs = tuple((one.text, claim.text) for claim, row in rows for one in row if one.text)
-    judgements, _ = yield from judged_pairs(SupportInput(question, pairs), plan)
+    judgements, _ = yield from judge_pairs(SupportInput(question, pairs), plan)
     stances = iter(one or NOT_JUDGED for one in judgements)
     return tuple(_outcome(claim, row, weighed, stances) for claim, row in rows)
 
@@ -137,7 +140,7 @@ def _held(
 def _outcome(claim: Claim, row: list[Premise], weighed: tuple[Weighed, ...], stances: Iterator[Stance]) -> ClaimResult:
     taken = [next(stances) if premise.text else None for premise in row]
     sides = [_side(claim, *seen) for seen in zip(taken, row, weighed, strict=True)]
-    votes = [  # a study that does not hold a number or unit of the claim, by rule, does not vote for it
+    votes = [  # a study without a number or unit of the claim does not vote for it
         0 if side > 0 and not claim.whole and quantities.missing(claim.text, one.study.text) else side
         for side, one in zip(sides, weighed, strict=True)
     ]
@@ -149,21 +152,21 @@ def _outcome(claim: Claim, row: list[Premise], weighed: tuple[Weighed, ...], sta
 
 
 def _side(claim: Claim, stance: Stance | None, premise: Premise, weighed: Weighed) -> int:
-    """The vote of a study; whatever a judge makes of it, what it says word for word it does not contradict."""
+    """The vote of a study. A study that has the claim word for word supports it, whatever the judge says."""
     side = vote(stance) if stance else 0
     passage = weighed.study.passages[premise.place] if side < 0 else None
     return 1 if passage and find_verbatim(passage.text, claim.text, passage.table) else side
 
 
 def _quality(
-    held: tuple[ClaimResult, ...], weighed: tuple[Weighed, ...], left_out: tuple[Weighed, ...]
+    results: tuple[ClaimResult, ...], weighed: tuple[Weighed, ...], left_out: tuple[Weighed, ...]
 ) -> Quality | None:
-    """Of what the answer rests on; a study that may not count is one that is out of date."""
+    """The quality of the provided studies; an excluded one counts as outdated."""
     places = [place for place, one in enumerate(weighed) if one.provided]
     excluded_count = sum(one.provided for one in left_out)
     if not places and not excluded_count:
         return None
-    outcomes = [claim.outcome for claim in held]
+    outcomes = [claim.outcome for claim in results]
     newest = max((one.study.document.edition for one in weighed if not one.provided), default="")
     aged = sum(old(weighed[place].study.document.edition, newest) for place in places)
     counts = [judged(outcomes, place) for place in places] + [(0, 0, 0)] * excluded_count

@@ -1,9 +1,9 @@
-"""Plan: which source is asked what (Omni-RAG, source planning), and the sections that all of them hold.
+"""Plan: plans queries for each source (Omni-RAG, source planning), and shows the passages found.
 
-A strategy makes the plan: ``prompting`` asks the planner once (a tuned model may be the planner); the paper's baselines
-are strategies too: ``none``, ``original`` (the question goes to every source), ``query2doc``, ``reflexion`` and
-``serts`` (``strategies``). For each query the top 20 of its source are reranked to 10; of the graph a term's definition
-and its relations are shown. With a chat model an answer is written from what was found, and checked like any other.
+A strategy makes the plan: ``prompting`` asks the planner, which may be a tuned model, once; the paper's baselines are
+``none``, ``original`` (the question goes to every source), ``query2doc``, ``reflexion`` and ``serts`` (``strategies``).
+For each query the top 20 of its source are reranked to 10; the graph gives definitions and relations. A chat model
+writes an answer from the passages, which is checked as usual.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from localmed.workflows.strategies import STRATEGIES, Gathered, Sources, gather
 def plan_sources(
     question: str, filters: SearchFilter, plan: Plan, sources: Sources, strategy: str, provenance: Provenance
 ) -> Flow:
-    """The flow of one question by ``strategy`` over ``sources``."""
+    """The flow for one question by ``strategy`` over ``sources``."""
     if (yield from screened(question, plan)):
         return refused(question, plan, provenance, "plan")
     question, cut = finding.bounded(question)
@@ -59,7 +59,7 @@ def plan_sources(
 
 
 def _section(piece: Evidence) -> ShownSection:
-    """A passage as a section of its own, nothing of it marked."""
+    """A passage as a section without marks."""
     spans = sentences(piece.passage.text)
     return ShownSection(piece.marker, tuple(ShownLine(piece.marker, start, end) for start, end in spans))
 
@@ -75,7 +75,7 @@ def _begun(question: str, gathered: Gathered, sources: Sources, notes: Notes, pr
 
 
 def searched_part(gathered: Gathered) -> tuple[SourcePlanPart, ...]:
-    """What each source was asked, and how many passages came."""
+    """The queries and number of passages of each source."""
     return tuple(
         SourcePlanPart(source, gathered.plan.queries(source), len(hits))
         for source, hits in gathered.hits

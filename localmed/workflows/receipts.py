@@ -1,7 +1,7 @@
-"""Receipts: the sections that speak of a question, with the sentences nearest to it marked. Nothing judges them.
+"""Receipts: finds sections on a question and marks their nearest sentences, without judging them.
 
-Every workflow that asks the library begins here; without a chat model this is the whole answer. Where two of them say
-otherwise (``retrieval.conflicts``), one folded line above says so.
+Every workflow that asks the library begins here; without a chat model this is the whole answer. A note names sections
+that differ (``retrieval.conflicts``).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def receipts(
     sections: int = SECTIONS,
     left_out: tuple[str, ...] = (),
 ) -> Flow:
-    """The answer of sections alone, within ``filters``; ``searched`` names the collections that are not empty."""
+    """The flow for an answer of sections; ``searched`` names the collections that are not empty."""
     text, notes = bounded(question)
     answer = Answer(
         AnswerStatus.ABSTAINED, text, detect(text), (), (), searched, provenance, notes=notes, workflow=workflow
@@ -60,7 +60,7 @@ def receipts(
     passages = {passage.id: passage for section in both for passage in section.passages}
     evidence: tuple[Evidence, ...] = (yield Cite(tuple(map(Hit, passages.values())))) if passages else ()
     known = {piece.passage.id: piece for piece in evidence}
-    flags = red_flags("\n".join((*earlier, text)))  # of a follow-up those of the questions before it too
+    flags = red_flags("\n".join((*earlier, text)))  # earlier questions count too
     own = newest_first([shown_section(section, known) for section in found.sections], known)
     others = tuple(shown_section(section, known) for section in found.others)
     return replace(
@@ -77,7 +77,7 @@ def receipts(
 
 
 def shown_section(section: Section, known: Mapping[str, Evidence]) -> ShownSection:
-    """``section`` by the markers of its evidence (``known`` by passage)."""
+    """``section`` with markers of evidence, which is ``known`` by passage id."""
     lines = tuple(
         ShownLine(known[line.passage.id].marker, line.start, line.end, line.marked, line.breaks)
         for line in section.lines
@@ -89,7 +89,7 @@ def shown_section(section: Section, known: Mapping[str, Evidence]) -> ShownSecti
 
 
 def renumbered(answer: Answer, before: int) -> Answer:
-    """``answer`` with its evidence called by the markers after the first ``before``."""
+    """``answer`` with markers that start after ``before``."""
     name = {piece.marker: str(before + number) for number, piece in enumerate(answer.evidence, 1)}
 
     def moved(sections: Iterable[ShownSection]) -> tuple[ShownSection, ...]:
@@ -115,7 +115,7 @@ NEAREST = (Closeness.CLOSE, Closeness.SOME_WAY, Closeness.UNKNOWN, Closeness.NOT
 
 
 def merged(found: Sequence[Receipts]) -> Receipts:
-    """All sections of ``found`` (one at least), in their order, as near as the nearest."""
+    """All sections of ``found`` (at least one), with the best closeness."""
     return replace(
         found[0],
         sections=tuple(section for one in found for section in one.sections),
@@ -126,7 +126,7 @@ def merged(found: Sequence[Receipts]) -> Receipts:
 
 
 def own(answer: Answer) -> tuple[ShownSection, ...]:
-    """Its sections in the question's language."""
+    """The sections of ``answer`` in the question's language."""
     return answer.receipts.sections if answer.receipts else ()
 
 
@@ -136,7 +136,7 @@ def best_of(answer: Answer, sections: Sequence[ShownSection]) -> tuple[Evidence,
 
 
 def concept_part(card: Card, defined: bool = True) -> ConceptPart:
-    """What a concept is to others, and its definition with its source unless it is not ``defined`` here."""
+    """A concept's relations, and its definition with source if ``defined``."""
     concept = card.concept
     source = (
         Definition(concept.definition, f"{concept.collection} {concept.id}") if concept.definition and defined else None

@@ -1,9 +1,8 @@
-"""Recordings: what a flow was given, every request's result and the answer, as one JSON file; and their replay.
+"""Records a flow's arguments, results and answer as JSON, and replays them.
 
-A replay runs the flow again on the recorded results, without library and models, and must come to the identical answer:
-so that an answer can be examined years later, and a changed flow shows. A recording holds the question, and a patient's
-record where there was one: it is written only where a caller asks for it. What is read from a file is made into values
-of the classes listed here and nothing else.
+A replay runs the flow on the recorded results without library and models. It must give the identical answer, so an
+answer can be examined years later and a changed flow shows. A recording contains the question and any patient record:
+it is written only on request. Reading creates values of the classes in ``MODULES`` only.
 """
 
 from __future__ import annotations
@@ -26,29 +25,29 @@ from localmed.workflows.flow import FAILED, FLOWS, OUT_OF_TIME, Perform, Request
 __all__ = ["LARGEST", "Recording", "recorded", "replay"]
 
 FORMAT = "localmed recording 7"  # 7: no keywords; who judges stands in the plan alone
-# Where the values that flows pass around are defined.
+# Modules of the values that flows pass on.
 MODULES = (
     "domain.sources", "domain.findings", "domain.patient", "domain.ports", "answering.write",
     "answering.check", "answering.reliability", "library.terms", "library.graph", "retrieval.concepts",
     "retrieval.tiers", "answering.asking", "answering.guidance",
-    "safety.safety", "answering.planning", "answering.orders", "answering.practice",
-"workflows.finding", "workflows.strategies", "workflows.explain",
-    "retrieval.studies", "workflows.m_eval", "answering.answer_file", "answering.judging",
+    "safety.safety", "answering.planning", "answering.orders", "answering.practice", "workflows.finding",
+    "workflows.strategies", "workflows.explain", "retrieval.studies", "workflows.m_eval",
+    "answering.answer_file", "answering.judging",
 )  # fmt: skip
 
 
 class Recording:
-    """Takes a run down: ``begin``, then ``step`` for each request, then ``finish``."""
+    """Records one run: ``begin``, ``step`` for each request, ``finish``."""
 
     def __init__(self) -> None:
         self._kept: dict[str, Any] = {"format": FORMAT, "version": __version__, "steps": []}
 
     def begin(self, workflow: str, arguments: tuple[Any, ...]) -> None:
-        """A flow of ``workflow`` starts with ``arguments``."""
+        """Record the start of ``workflow``."""
         self._kept |= {"workflow": workflow, "arguments": codec().encode(arguments), "steps": []}
 
     def step(self, request: Request, result: Any) -> None:
-        """``request`` was answered with ``result``."""
+        """Record a request with its result."""
         refused = isinstance(result, Rejected)
         outcome = {"rejected": as_json(result)} if refused else {"result": codec().encode(result)}
         self._kept["steps"].append({"request": request.name, "digest": _digest(request), **outcome})
@@ -59,9 +58,9 @@ class Recording:
 
 
 def replay(text: str) -> tuple[Answer, bool]:
-    """The answer that the recorded flow comes to now, with the recorded trace, and whether it is the recorded one.
+    """The answer of the recorded flow today with the recorded trace, and whether it is identical.
 
-    Raise ``InputError`` for what is no recording, and where the flow asks for something else than it did.
+    Raise ``InputError`` for text that is no recording, and if the flow makes other requests.
     """
     kept = recorded(text)
     try:
@@ -88,14 +87,14 @@ def replay(text: str) -> tuple[Answer, bool]:
 
 
 def _of_flow(answer: Answer) -> Answer:
-    """``answer`` without what was noted after the flow: of a model that failed, of the audit log."""
+    """``answer`` without notes that were added after the flow: on failed models and the audit log."""
     own = (FAILED, OUT_OF_TIME)
     notes = tuple(note for note in answer.notes if note.code not in own and not note.code.startswith("audit."))
     return replace(answer, notes=notes)
 
 
 def recorded(text: str) -> dict[str, Any]:
-    """What a recording holds, as JSON has it; raise ``InputError`` for what is none."""
+    """The fields of a recording as JSON; raise ``InputError`` for text that is none."""
     try:
         kept = json.loads(text)
         made_by = kept["format"]
@@ -119,7 +118,7 @@ def _next(waiting: Iterator[Any], request: Request) -> Any:
 
 
 def _digest(request: Request) -> str:
-    """What was asked for; of a role its name and the version of its prompt."""
+    """The digest of a request; a role counts by name and version of its prompt."""
     named: dict[str, Any] = {field.name: getattr(request, field.name) for field in fields(request)}
     if isinstance(request, Perform):
         named |= {"role": (request.role.name, request.role.version)}
@@ -129,7 +128,7 @@ def _digest(request: Request) -> str:
 
 @cache
 def codec() -> Codec:
-    """The codec of what flows are given, ask for and are answered."""
+    """The codec of arguments, requests and results."""
     modules = [import_module(f"localmed.{name}") for name in MODULES]
     classes = (value for module in modules for value in vars(module).values() if isinstance(value, type))
     values = {value for value in classes if is_dataclass(value) or issubclass(value, Enum)}

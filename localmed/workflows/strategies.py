@@ -1,10 +1,9 @@
-"""How a source plan comes about: the planner asked once, and the baselines of Omni-RAG (5.1, D.3), on one flow.
+"""Strategies for source plans: the planner, and the baselines of Omni-RAG (5.1, D.3).
 
-``reflexion`` plans, searches, has what came back scored and criticised, and plans again with all that was said.
-``serts`` does so over a tree (Hu et al. 2024): the node with the best upper confidence bound is expanded by one more
-plan, made of the feedback on its line, and its score is carried up. Both stop at the best score, when the planner
-repeats itself, or after eight plans, and take the best plan of all. ``gather`` puts a plan into practice: every query
-goes to its source, every term to the concept graph.
+``reflexion`` plans, searches, scores the results and plans again with all feedback. ``serts`` does so over a tree (Hu
+et al. 2024): the node with the best upper confidence bound gets a child planned from the feedback on its line, and the
+child's score is added up the tree. Both stop at the best score, at a repeated plan, or after eight plans, and take the
+best plan. ``gather`` searches every query in its source and every term in the concept graph.
 """
 
 from __future__ import annotations
@@ -41,13 +40,13 @@ class Sources:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The sources there are."""
+        """The available sources."""
         return tuple(source for source in (*planning.SOURCES, planning.GRAPH) if getattr(self, source))
 
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """What a plan found: for each source its hits, best first and each once, and the graph's cards."""
+    """A plan's results: distinct hits of each source, best first, and the graph's cards."""
 
     plan: planning.SourcePlan
     hits: tuple[tuple[str, tuple[Hit, ...]], ...] = ()
@@ -55,20 +54,20 @@ class Gathered:
     sample: Found | None = None  # one of the searches: it says whether meaning was compared, and who reranked
 
     def best(self, most: int) -> tuple[Hit, ...]:
-        """The ``most`` best: the first of every source, then the second, so that no source crowds out another."""
+        """The best ``most`` hits, in turn from each source, so that none crowds out another."""
         longest = max((len(hits) for _, hits in self.hits), default=0)
         turns = (hits[place] for place in range(longest) for _, hits in self.hits if place < len(hits))
         return tuple({hit.passage.id: hit for hit in turns}.values())[:most]
 
     def feedback_input(self, question: str, helping: float, most: int) -> planning.FoundInput:
-        """What the feedback is asked about."""
+        """The input of the feedback role."""
         cards = tuple(". ".join((card.concept.name, card.concept.definition)) for card in self.cards)
         texts = tuple(hit.passage.in_context for hit in self.best(most))
         return planning.FoundInput(question, self.plan, texts + cards, helping)
 
 
 def gather(question: str, plan: planning.SourcePlan, sources: Sources, filters: SearchFilter) -> Step[Gathered]:
-    """Search every query of ``plan`` in its source, and look its terms up."""
+    """Search the queries of ``plan`` and look its terms up."""
     every: list[tuple[str, tuple[Hit, ...]]] = []
     some: Found | None = None
     for source in planning.SOURCES:
@@ -86,7 +85,7 @@ def gather(question: str, plan: planning.SourcePlan, sources: Sources, filters: 
 
 
 def share_helping(question: str, gathered: Gathered, plan: Plan) -> Step[float]:
-    """How likely the best of what was found helps to answer ``question`` (PRA); 1.0 or 0.0 where nobody judges."""
+    """The probability that the best result helps to answer ``question`` (PRA); 1.0 or 0.0 without a judge."""
     passages = tuple(hit.passage for hit in gathered.best(plan.passages))
     if not passages:
         return 0.0
@@ -107,14 +106,14 @@ def none(_question: str, _filters: SearchFilter, _plan: Plan, _sources: Sources)
 
 
 def original(question: str, _filters: SearchFilter, _plan: Plan, sources: Sources) -> Planned:
-    """The question itself for every source, its terms for the graph."""
+    """The question for every source, its terms for the graph."""
     pairs, notes = yield from _graph(question, sources)
     named = {source: (question,) for source in planning.SOURCES if source in sources.names}
     return planning.SourcePlan(**named, graph=pairs), notes
 
 
 def query2doc(question: str, _filters: SearchFilter, _plan: Plan, sources: Sources) -> Planned:
-    """A passage as each source might hold it in the question's place."""
+    """A pseudo-passage for each source instead of the question."""
     pairs, notes = yield from _graph(question, sources)
     named: dict[str, tuple[str, ...]] = {}
     for source in (name for name in planning.SOURCES if name in sources.names):
@@ -129,7 +128,7 @@ def prompting(question: str, _filters: SearchFilter, _plan: Plan, sources: Sourc
 
 
 def reflexion(question: str, filters: SearchFilter, plan: Plan, sources: Sources) -> Planned:
-    """One line of plans, each made with the feedback on all before it."""
+    """A sequence of plans, each with the feedback on all before it."""
     return (yield from _grown(question, filters, plan, sources, lambda nodes: nodes[-1]))
 
 
@@ -141,7 +140,7 @@ def serts(question: str, filters: SearchFilter, plan: Plan, sources: Sources) ->
 def _grown(
     question: str, filters: SearchFilter, plan: Plan, sources: Sources, parent_of: Callable[[list[Node]], Node]
 ) -> Planned:
-    """The best of the plans that are made one after the other, each below the one that ``parent_of`` them names."""
+    """The best of successive plans, each a child of the node that ``parent_of`` chooses."""
     root, notes = yield from _scored_plan(question, None, filters, plan, sources)
     nodes = [root]
     while len(nodes) < PLANS and max(node.score for node in nodes) < planning.BEST:
@@ -169,7 +168,7 @@ STRATEGIES: dict[str, Strategy] = {
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """A plan that was tried, with its feedback and place in the tree; ``total`` adds scores up, each 0 to 1."""
+    """A tried plan with feedback and parent; ``total`` is a sum of scores, each 0 to 1."""
 
     plan: planning.SourcePlan
     score: int
@@ -193,7 +192,7 @@ class Node:
 
 
 def _selected(nodes: list[Node]) -> Node:
-    """Where the tree grows: down the best bounds to a node that has room for a child."""
+    """The node to expand: follow the best bounds to a node with room for a child."""
     node = nodes[0]
     while len(node.children) == SIBLINGS:
         node = max(node.children, key=Node.bound)
@@ -203,7 +202,7 @@ def _selected(nodes: list[Node]) -> Node:
 def _scored_plan(
     question: str, parent: Node | None, filters: SearchFilter, plan: Plan, sources: Sources
 ) -> Step[tuple[Node, Notes]]:
-    """A plan made with the feedback on its line, searched and scored."""
+    """Plan with the feedback on the line, search and score."""
     line = [parent, *parent.line()] if parent else []
     feedback_given = tuple((node.plan, node.suggestion) for node in reversed(line))
     siblings = tuple((child.plan, child.suggestion) for child in parent.children) if parent else ()

@@ -1,10 +1,10 @@
-"""A question looked into thoroughly, on request: MAIRAG (LINS, Fig. 1b) and the badge's jury (Answered with Evidence).
+"""A thorough answer on request: MAIRAG (LINS, Fig. 1b) and the badge's jury (Answered with Evidence).
 
-Over the same sections as ``ask``: each is judged (PRA); if none helps, the model's own knowledge where the site allows
-it and the model is certain (SKA), labelled unverified, else sub-questions (QDA), each looked for once. The answer is
-written and checked as ever; sentences that conflict with their sources (PCA) are written once more; a jury votes on the
-badge. Bounds: one label a section, ``SUB_QUESTIONS`` searches, two drafts, one vote a juror. Without a chat model this
-is ``ask``.
+Over the sections of ``ask``, each is judged (PRA). If none helps, the model answers from its own knowledge, labelled
+unverified, if the site allows it and the model is certain (SKA); else sub-questions are searched once each (QDA). The
+answer is written and checked as in ``ask``, and written once more if sentences conflict with their sources (PCA). A
+jury votes on the badge. Bounds: one label a section, ``SUB_QUESTIONS`` searches, two drafts, one vote a juror. Without
+a chat model this is ``ask``.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def thorough(
     earlier: tuple[str, ...] = (),
     left_out: tuple[str, ...] = (),
 ) -> Flow:
-    """The flow of one question."""
+    """The flow for one question."""
     if (yield from screened("\n".join((*earlier[-1:], question)), plan)):
         return refused(question, plan, provenance)
     if earlier:  # the follow-up made to stand alone (QEA)
@@ -71,7 +71,7 @@ def thorough(
 
 
 def relevant(answer: Answer, plan: Plan) -> Flow:
-    """``answer`` with the sections that help (PRA); all of them where nobody judges."""
+    """``answer`` with the sections that help (PRA); all if nobody judges."""
     if answer.receipts is None or not answer.sections:
         return answer
     known = answer.by_marker
@@ -83,15 +83,15 @@ def relevant(answer: Answer, plan: Plan) -> Flow:
         return answer
     helps = {passage.id for passage, label in zip(best, labels, strict=True) if label >= asking.RELEVANT}
 
-    def kept(sections: Sequence[ShownSection]) -> tuple[ShownSection, ...]:
+    def helpful(sections: Sequence[ShownSection]) -> tuple[ShownSection, ...]:
         return tuple(one for one in sections if known[one.best].passage.id in helps)
 
     found = answer.receipts
-    return replace(answer, receipts=replace(found, sections=kept(found.sections), others=kept(found.others)))
+    return replace(answer, receipts=replace(found, sections=helpful(found.sections), others=helpful(found.others)))
 
 
 def own_knowledge(answer: Answer, plan: Plan) -> Step[tuple[Statement, ...]]:
-    """What the model knows by itself (SKA), where the site allows it and the model is certain; else nothing."""
+    """The model's own answer (SKA), if the site allows it and the model is certain; else nothing."""
     if not plan.own_knowledge or not {asking.SELF_KNOWLEDGE.name, asking.OWN_ANSWER.name} <= plan.chat:
         return ()
     task, nothing = asking.QuestionInput(answer.question), tuple[Statement, ...]()
@@ -102,7 +102,7 @@ def own_knowledge(answer: Answer, plan: Plan) -> Step[tuple[Statement, ...]]:
 def by_sub_questions(
     answer: Answer, within: SearchFilter, plan: Plan, provenance: Provenance, left_out: tuple[str, ...]
 ) -> Flow:
-    """``answer`` with the sections that help each of its sub-questions (QDA), those of each in turn."""
+    """``answer`` with the sections that help its sub-questions (QDA), in their order."""
     parts: tuple[str, ...] = yield from asked(
         asking.DECOMPOSITION, asking.QuestionInput(answer.question), plan.chat, ()
     )
@@ -117,7 +117,7 @@ def by_sub_questions(
 
 
 def _coherent(answer: Answer, written: Answer, plan: Plan, filters: SearchFilter, earlier: tuple[str, ...]) -> Flow:
-    """``written``, once more where a sentence of it conflicts with its sources (PCA)."""
+    """``written``, or a second draft if a sentence conflicts with its sources (PCA)."""
     shown = written.shown
     if not shown:
         return written
@@ -131,7 +131,7 @@ def _coherent(answer: Answer, written: Answer, plan: Plan, filters: SearchFilter
 
 
 def voted(answer: Answer, jury: tuple[str, ...]) -> Flow:
-    """``answer`` with the badge that ``jury`` votes for; as it is where nobody votes or nothing is shown."""
+    """``answer`` with the badge by votes of ``jury``; unchanged without votes or statements."""
     shown, account = answer.shown, answer.verification
     if not shown or account.badge is Badge.NONE:
         return answer
@@ -142,7 +142,7 @@ def voted(answer: Answer, jury: tuple[str, ...]) -> Flow:
 def votes_on(
     question: str, statements: tuple[Statement, ...], evidence: tuple[Evidence, ...], jury: tuple[str, ...]
 ) -> Step[list[Vote]]:
-    """The vote of each of ``jury`` on ``statements`` and what they cite; one that failed casts none."""
+    """The votes of ``jury`` on ``statements`` and their sources; a failed juror casts none."""
     task = JudgingInput(question, check.cited(statements, evidence) or evidence, statements)
     votes: list[Vote] = []
     for name in jury:

@@ -1,14 +1,14 @@
-"""Verify: an answer, ours or another's, held against the library. Its citations first, then its claims (M-Eval).
+"""Verify: checks an answer written here or elsewhere against the library, citations first, then claims (M-Eval).
 
-Citations in every usual style are read and looked up; of each sentence with citations it is checked whether they
-support it (as for an answer of ours: rules first, then the judge). With a question the answer gets its badge, unless
-nobody could judge some sentence; a sentence without a citation keeps it from being green. Then M-Eval (``m_eval``):
-claims, studies, votes. Where no model judges, each claim stands beside the sentences of the library nearest to it.
-The result is an ``Answer`` without statements of its own; what was found stands in its parts. It is abstained where no
-study said anything on any claim and nothing cited could be checked.
+1. Citations in the usual styles are read and looked up. Rules, then the judge, check whether they support their
+   sentence. With a question the answer gets a badge, unless a sentence could not be judged; a sentence without a
+   citation keeps it from being green.
+2. M-Eval (``m_eval``): claims, studies, votes. Without a judge each claim is shown beside the nearest sentences of the
+   library.
 
-Bounds: 200 sentences, 200 references, five claims, the settings' number of studies. The answer's text, like a
-question's, is in no trace.
+The result is an ``Answer`` without statements; the findings are its parts. It abstains if no study said anything on any
+claim and no citation could be checked. Bounds: 200 sentences, 200 references, five claims, the settings' number of
+studies. The answer's text is in no trace.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from localmed.retrieval.studies import Reference, Study
 from localmed.retrieval.titles import years
 from localmed.text.language import detect
 from localmed.text.verbatim import find_verbatim
-from localmed.workflows.ask import ask, held
+from localmed.workflows.ask import ask, check_statements
 from localmed.workflows.finding import Notes, Plan, minted, overdue, refused, screened
 from localmed.workflows.flow import Find, Flow, Resolve, Step
 from localmed.workflows.m_eval import Assessment, Bounds, ClaimResult, Weighed, assess, standing
@@ -57,18 +57,18 @@ from localmed.workflows.receipts import PASSAGES
 from localmed.workflows.thorough import votes_on
 
 MOST_SENTENCES = 200  # of one answer; what an essay has
-CLAIMS, BESIDE = 10, 3  # claims that nobody judges, and sections beside each
+CLAIMS, BESIDE = 10, 3  # claims without a judge, and sections beside each
 MOST_CHARACTERS = 100_000  # read of it: 200 sentences of 500
 QUOTED = 5  # of a claim's main evidence; the rest is in the table of studies
-NEAREST = 3  # sentences quoted for a claim that nobody judged
-NEAR = 0.6  # share of the claim's words from which one of a study is near it
+NEAREST = 3  # sentences quoted for an unjudged claim
+NEAR = 0.6  # least share of the claim's words in a near sentence of a study
 
 LOOKED_UP = message("support.judge.looked_up")
 
 
 @dataclass(frozen=True, slots=True)
 class _Cited:
-    """The answer's citations: what each marker names, the checked sentences, and the evidence minted for them."""
+    """The answer's citations: the study of each marker, the checked sentences and their evidence."""
 
     named: tuple[tuple[Reference, Study | None], ...]
     statements: tuple[Statement, ...] = ()
@@ -76,27 +76,27 @@ class _Cited:
 
     @property
     def provided(self) -> tuple[Study, ...]:
-        """What the answer rests on, each once."""
+        """The studies that the answer cites, each once."""
         return tuple({study.document.id: study for _, study in self.named if study}.values())
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The markers that name no document of the library."""
+        """The markers without a document of the library."""
         return tuple(reference.marker for reference, study in self.named if study is None)
 
     @property
     def verdicts(self) -> list[Support]:
-        """Of each sentence whether what it cites carries it."""
+        """The verdict of each sentence."""
         return [one.verdict.support for one in self.statements if one.verdict]
 
     @property
     def carried(self) -> bool:
-        """Whether no sentence was found to say something else than what it cites."""
+        """Whether no sentence is unsupported or contradicted."""
         return {Support.UNSUPPORTED, Support.CONTRADICTED}.isdisjoint(self.verdicts)
 
 
 def verify(task: VerifyInput, bounds: Bounds, plan: Plan, provenance: Provenance) -> Flow:
-    """The flow of one answer."""
+    """The flow for one answer."""
     if task.question and (yield from screened(task.question, plan)):
         return refused(task.question, plan, provenance, "verify")
     marked = read(task.text[:MOST_CHARACTERS])
@@ -116,7 +116,7 @@ def verify(task: VerifyInput, bounds: Bounds, plan: Plan, provenance: Provenance
     evidence = yield from _evidence(assessment, cited.evidence)
     account = replace(answer.verification, judges=(_judge(plan),))
     everything = _all_sentences(marked, cited)
-    # Where nobody could judge some sentence, and nothing was found against any, a badge would guess.
+    # A badge would guess if a sentence was not judged and none was refuted.
     is_open = Support.UNCHECKED in cited.verdicts and cited.carried
     if task.question.strip() and everything and not is_open:
         votes = yield from votes_on(task.question, everything, cited.evidence, plan.jury)
@@ -137,7 +137,7 @@ def verify(task: VerifyInput, bounds: Bounds, plan: Plan, provenance: Provenance
 
 
 def _unjudged(answer: Answer, sentences: Sequence[Claim], cited: _Cited) -> Flow:
-    """Where no model judges: each claim beside the sentences of the library that are nearest to it; no verdict."""
+    """``answer`` without a judge: each claim beside the nearest sentences of the library, without a verdict."""
     claims = candidates(sentences)[:CLAIMS]
     finds = tuple(Find(claim.text, SearchFilter(), PASSAGES, BESIDE) for claim in claims)
     findings: tuple[Finding, ...] = (yield finds) if finds else ()
@@ -177,7 +177,7 @@ def ask_and_verify(
     left_out: tuple[str, ...],
     bounds: Bounds,
 ) -> Flow:
-    """``ask``, and the claims of an answer that stands held against its evidence and further studies."""
+    """``ask``, then check the answer's claims against its evidence and further studies."""
     answer = yield from ask(question, filters, plan, provenance, earlier, left_out)
     shown = answer.shown
     if answer.status is not AnswerStatus.ANSWERED or not shown:
@@ -197,7 +197,7 @@ def ask_and_verify(
 
 
 def _cited(marked: MarkedText, plan: Plan) -> Step[_Cited]:
-    """The citations looked up, and the sentences that carry them checked against what was found."""
+    """Look the citations up and check their sentences against them."""
     named = yield from _looked_up(marked)
     studies = {reference.marker: study for reference, study in named}
     citing = [sentence for sentence in marked.sentences if sentence.markers]
@@ -212,14 +212,14 @@ def _cited(marked: MarkedText, plan: Plan) -> Step[_Cited]:
         sentence: list(dict.fromkeys(by_passage[hit.passage.id] for hit in hits[sentence])) for sentence in citing
     }
     written = [_statement(sentence.text, sources[sentence]) for sentence in citing if sources[sentence]]
-    checked, _ = yield from held("", written, evidence, plan)
+    checked, _ = yield from check_statements("", written, evidence, plan)
     waiting = iter(checked)
     statements = tuple(next(waiting) if sources[sentence] else _unsupported(sentence, studies) for sentence in citing)
     return _Cited(named, statements, evidence)
 
 
 def _looked_up(marked: MarkedText) -> Step[tuple[tuple[Reference, Study | None], ...]]:
-    """What each marker names; what is listed and never cited is given with the answer all the same."""
+    """The study of each marker, references that are listed but not cited included."""
     markers = tuple(dict.fromkeys(name for sentence in marked.sentences for name in sentence.markers))
     names = {marker: marked.reference(marker) for marker in markers}
     for entry in marked.references:
@@ -231,14 +231,14 @@ def _looked_up(marked: MarkedText) -> Step[tuple[tuple[Reference, Study | None],
 
 
 def _hits(sentence: Marked, usable: dict[str, Study], reads: dict[str, list[Read]]) -> list[Hit]:
-    """Of each study that ``sentence`` cites the passage that bears on it."""
+    """The most relevant passage of each study that ``sentence`` cites."""
     cited = [marker for marker in sentence.markers if marker in usable and usable[marker].passages]
     places = [premise(reads[marker], sentence.text).place for marker in cited]
     return [Hit(usable[marker].passages[place]) for marker, place in zip(cited, places, strict=True)]
 
 
 def _statement(text: str, evidence: Sequence[Evidence]) -> Statement:
-    """A sentence that somebody submitted, as a statement; it cites what says it word for word, else all of it."""
+    """A submitted sentence as a statement; it cites the source that has it word for word, else all sources."""
     for source in evidence:
         if place := find_verbatim(source.passage.text, text, source.passage.table):
             return Statement(text, (source.citation(*place),), Origin.SUBMITTED)
@@ -246,7 +246,7 @@ def _statement(text: str, evidence: Sequence[Evidence]) -> Statement:
 
 
 def _unsupported(sentence: Marked, studies: dict[str, Study | None]) -> Statement:
-    """A sentence that cites nothing which could support it."""
+    """A sentence whose citations cannot support it."""
     cited = [study for marker in sentence.markers if (study := studies.get(marker))]
     reasons = [excluded(study.document, study.planted) for study in cited]
     why = Message(f"verify.standing.{reasons[0]}") if reasons else None
@@ -255,20 +255,20 @@ def _unsupported(sentence: Marked, studies: dict[str, Study | None]) -> Statemen
 
 
 def _all_sentences(marked: MarkedText, cited: _Cited) -> tuple[Statement, ...]:
-    """Every sentence, those without a citation too; none where nothing cited is there to judge by."""
+    """All sentences, uncited ones included; none if no cited source was found."""
     if not cited.evidence:
         return ()
     waiting = iter(cited.statements)
     return tuple(next(waiting) if sentence.markers else _statement(sentence.text, ()) for sentence in marked.sentences)
 
 
-# --- what it came to, as parts and notes ------------------------------------------------------------------------------
+# --- parts and notes ------------------------------------------------------------------------------------------------
 
 
 def _parts(assessment: Assessment, evidence: Sequence[Evidence], carried: bool) -> tuple[Part, ...]:
-    """The response's label, alerts, each claim, what the evidence given with the answer is worth, and the studies.
+    """The response's label, alerts, claims, quality of the given evidence, and studies.
 
-    Without ``carried`` what the answer cites does not carry it.
+    ``carried``: the answer's citations support it.
     """
     if not assessment.claims:
         return _alerts(assessment)
@@ -277,14 +277,14 @@ def _parts(assessment: Assessment, evidence: Sequence[Evidence], carried: bool) 
     return (
         parts.ResponsePart(response(assessment.labels, carried), tuple(Counter(assessment.labels).items()), carried),
         *_alerts(assessment),
-        *(_claim(held, assessment.studies, known) for held in assessment.claims),
+        *(_claim(result, assessment.studies, known) for result in assessment.claims),
         *((parts.EvidenceQualityPart(assessment.quality),) if assessment.quality else ()),
         *((parts.StudiesPart(studies),) if studies else ()),
     )
 
 
 def _cited_parts(cited: _Cited) -> tuple[Part, ...]:
-    """What each citation names, and each sentence with the verdict on it."""
+    """The document of each citation, and each sentence with its verdict."""
     references = tuple(
         parts.CitedReference(one.marker, _titled(Weighed(study, True)) if study else None, _other_years(one, study))
         for one, study in cited.named
@@ -294,14 +294,14 @@ def _cited_parts(cited: _Cited) -> tuple[Part, ...]:
 
 
 def _other_years(reference: Reference, study: Study | None) -> tuple[str, ...]:
-    """The years of the reference where none of them is the year of the document that was found."""
+    """The reference's years if none of them is the found document's."""
     own = years(f"{study.document.edition} {study.document.title}") if study else frozenset()
     cited = years(reference.text)
     return tuple(sorted(cited)) if own and not own & cited else ()
 
 
 def _alerts(assessment: Assessment) -> tuple[Part, ...]:
-    """What of the studies a reader must know before anything else; a notice found beside them is no news."""
+    """Studies that a reader must know about first; a notice that only the search found is left out."""
     notable = (one for one in assessment.left_out if one.provided or one.excluded != NOTICE)
     alerts = [(one.excluded, _titled(one)) for one in notable]
     alerts += [(DOUBTED, _titled(one)) for one in assessment.studies if doubted(one.study.document)]
@@ -312,30 +312,29 @@ def _titled(one: Weighed) -> Titled:
     return Titled(one.study.document.title, one.study.document.edition, one.provided)
 
 
-def _claim(held: ClaimResult, studies: Sequence[Weighed], known: dict[str, Evidence]) -> parts.ClaimPart:
-    """Label, votes and spread, then the sentences that decided, or that are nearest where nothing was decided."""
-    outcome, claim = held.outcome, held.claim
+def _claim(result: ClaimResult, studies: Sequence[Weighed], known: dict[str, Evidence]) -> parts.ClaimPart:
+    """Label, votes and spread, with the deciding sentences or, if undecided, the nearest ones."""
+    outcome, claim = result.outcome, result.claim
     plus, minus, none = (outcome.votes.count(vote) for vote in (1, -1, 0))
     main, dropped = (
         tuple(_titled(studies[place]) for place in _best(places, studies)) for places in (outcome.main, outcome.dropped)
     )
-    shown = [(held.premises[place], studies[place].study) for place in _quoted(held, studies)]
+    shown = [(result.premises[place], studies[place].study) for place in _quoted(result, studies)]
     quotations = tuple(known[study.passages[it.place].id].quotation(it.start, it.end) for it, study in shown)
     return parts.ClaimPart(
-        claim.text, outcome.label, (plus, minus, none), outcome.total, *outcome.heterogeneity, held.unjudged,
+        claim.text, outcome.label, (plus, minus, none), outcome.total, *outcome.heterogeneity, result.unjudged,
         main, dropped, quotations, claim.whole, claim.start, claim.end,
     )  # fmt: skip
 
 
-def _quoted(held: ClaimResult, studies: Sequence[Weighed]) -> list[int]:
-    """The places of the studies that are quoted for a claim: the most reliable of the winning group.
-
-    Where nobody judged, those with the sentences that are nearest to the claim.
+def _quoted(result: ClaimResult, studies: Sequence[Weighed]) -> list[int]:
+    """The places of the studies to quote for a claim: the most reliable of the winning group, or the nearest ones if
+    nobody judged.
     """
-    if held.outcome.label is Label.NOT_JUDGED:
-        near = [place for place, premise in enumerate(held.premises) if premise.share >= NEAR]
-        return sorted(_best(near, studies), key=lambda place: -held.premises[place].share)[:NEAREST]
-    return _best(held.outcome.main, studies)[:QUOTED]
+    if result.outcome.label is Label.NOT_JUDGED:
+        near = [place for place, premise in enumerate(result.premises) if premise.share >= NEAR]
+        return sorted(_best(near, studies), key=lambda place: -result.premises[place].share)[:NEAREST]
+    return _best(result.outcome.main, studies)[:QUOTED]
 
 
 def _best(places: Sequence[int], studies: Sequence[Weighed]) -> list[int]:
@@ -343,29 +342,29 @@ def _best(places: Sequence[int], studies: Sequence[Weighed]) -> list[int]:
 
 
 def _studies(assessment: Assessment) -> tuple[parts.StudyRow, ...]:
-    """The studies, most reliable first; votes only where there were any."""
-    decided = [held for held in assessment.claims if held.outcome.label is not Label.NOT_JUDGED]
+    """The studies, most reliable first, with their votes."""
+    decided = [result for result in assessment.claims if result.outcome.label is not Label.NOT_JUDGED]
     rows = []
     for place in _best(range(len(assessment.studies)), assessment.studies):
-        one, votes = assessment.studies[place], tuple(held.outcome.votes[place] for held in decided)
+        one, votes = assessment.studies[place], tuple(result.outcome.votes[place] for result in decided)
         of = one.reliability
         rows.append(parts.StudyRow(_titled(one), of.score, of.base, of.bonus, of.failed, votes))
     return tuple(rows)
 
 
 def _evidence(assessment: Assessment, known: tuple[Evidence, ...]) -> Step[tuple[Evidence, ...]]:
-    """``known`` and evidence for the passages of every study that is quoted."""
+    """``known`` and evidence for the quoted passages of studies."""
     voting = (
-        assessment.studies[place].study.passages[held.premises[place].place]
-        for held in assessment.claims
-        for place in _quoted(held, assessment.studies)
+        assessment.studies[place].study.passages[result.premises[place].place]
+        for result in assessment.claims
+        for place in _quoted(result, assessment.studies)
     )
     pieces = yield from minted([Hit(passage) for passage in dict.fromkeys(voting)], known)
     return tuple(dict.fromkeys((*known, *pieces)))
 
 
 def _input_notes(task: VerifyInput, marked: MarkedText) -> Notes:
-    """What a reader must know of how the text was read."""
+    """Notes on how the text was read."""
     count = len(marked.sentences)
     cites = any(sentence.markers for sentence in marked.sentences)
     candidates = (
@@ -379,15 +378,15 @@ def _input_notes(task: VerifyInput, marked: MarkedText) -> Notes:
 
 
 def _unweighed(sentences: int, assessment: Assessment) -> Notes:
-    """How many sentences were not weighed, and why: every sentence is accounted for."""
-    weighed = sum(not held.claim.whole for held in assessment.claims)
+    """A note on the number of sentences that were not weighed."""
+    weighed = sum(not result.claim.whole for result in assessment.claims)
     left = sentences - weighed
     return (message("verify.not_weighed", count=left, most=MOST),) if left > 0 and weighed else ()
 
 
 def _result_notes(assessment: Assessment, cited: _Cited, bounds: Bounds, plan: Plan) -> Notes:
-    unjudged = sum(held.unjudged for held in assessment.claims)
-    overruled = sum(held.overruled for held in assessment.claims)
+    unjudged = sum(result.unjudged for result in assessment.claims)
+    overruled = sum(result.overruled for result in assessment.claims)
     count, claims = len(cited.statements), assessment.claims
     supported = sum(support in (Support.VERBATIM, Support.SUPPORTED) for support in cited.verdicts)
     candidates = (

@@ -16,6 +16,7 @@ from localmed.domain import Answer, AnswerStatus, Message, message
 from localmed.domain import parts as part_types
 from localmed.domain.answers import BEFORE, FORMAT, AlteredAnswer, answer_json, answer_of, answers
 from localmed.domain.codec import Codec, field_types, reachable
+from localmed.presentation.answer import view
 from tests.values import PROVENANCE, evidence, quotation
 
 TEXT = st.text(max_size=8)
@@ -105,6 +106,16 @@ def test_a_field_that_an_earlier_version_wrote_and_that_is_gone_is_not_read() ->
     written["parts"][0]["other"] = "Fasting"
     with pytest.raises(ValueError, match="TermPart"):
         answer_of(written, authentic=True)
+
+
+@pytest.mark.parametrize("name", ["NearestPart", "EffectPart", "ApplicabilityPart"])
+def test_a_part_that_only_the_first_release_wrote_is_read_with_its_sentences(name: str) -> None:
+    statements = sample().statements
+    kept = replace(sample(), parts=(part_types.OlderPart(statements),))
+    written = answer_json(kept)
+    written["parts"][0]["type"] = name
+    assert answer_of(written, authentic=True) == kept
+    assert [one.text for one in view(kept, "zh").parts[0].statements] == [one.text for one in statements]
 
 
 def test_a_field_that_an_earlier_version_did_not_write_has_its_default() -> None:

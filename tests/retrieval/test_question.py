@@ -19,6 +19,8 @@ from localmed.text.spelling import is_near
         ("How do I treat DKA", "DKA", "diabetic ketoacidosis"),
         ("does librium need halving", "librium", "chlordiazepoxide"),
         ("pt on AF ward", "AF", "atrial fibrillation"),
+        ("BM 3.2 and drowsy", "BM 3.2", "blood glucose 3.2 mmol/L"),
+        ("gent levels for an elderly gent", "gent levels", "gentamicin"),
         ("房颤怎么处理", "房颤", "心房颤动"),
         ("C diff on the ward", "C diff", "Clostridioides difficile"),  # two words
         ("when is the f/u", "f/u", "follow-up"),
@@ -92,6 +94,13 @@ def test_a_medicine_is_read_by_its_likely_name_and_never_as_another_one(typed: s
 def test_an_english_word_is_no_misspelt_other_one(typed: str) -> None:
     library = {"starving": "starting", "patent": "patient"}
     assert read(typed, near=lambda word: library.get(word, "")).readings == ()
+
+
+@pytest.mark.parametrize(
+    "typed", ["PR interval", "PT 18", "an OD of tablets", "seen in ED", "BM biopsy", "cap refill", "metro station"]
+)
+def test_letters_with_several_meanings_are_not_read(typed: str) -> None:
+    assert read(typed).readings == ()
 
 
 @pytest.mark.parametrize("typed", ["How is croup treated?", "糖化血红蛋白要空腹抽吗", "血压", "血压多少算高"])

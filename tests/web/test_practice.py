@@ -226,10 +226,10 @@ def test_a_term_stands_beside_the_line_that_it_is_in() -> None:
     lines_of_order = (LinePart("NPO", start=0, end=3), LinePart("Metformin", start=4, end=13))
     parts = (*lines_of_order, TermPart("Metformin", start=4, end=13), UnexplainedPart(("NPO",)))
     shown = [PartView(name) for name in ("first", "second", "term", "unexplained")]
-    lines, rest = beside(parts, shown)
-    assert [(line.title, [one.title for one in terms]) for line, terms in lines] == [
-        ("first", []),
-        ("second", ["term"]),
+    lines, rest = beside(parts, shown, "zh")
+    assert [(line.title, [one.text for one in line.rows], [one.title for one in terms]) for line, terms in lines] == [
+        ("first", [said("explain.line_unexplained", "zh")], []),
+        ("second", [], ["term"]),
     ]
     assert [one.title for one in rest] == ["unexplained"]
 
@@ -254,11 +254,6 @@ def test_a_safety_message_for_a_complaint_has_no_empty_heading(client: Clients) 
     assert page.status_code == 200
     assert not re.search(r"<h2[^>]*data-focus", page.text)
     assert "data-focus" in page.text
-
-
-def test_a_line_without_an_explanation_says_so(client: Clients) -> None:
-    page = client("reader").form("/orders", order="华法林 每晚一次 不要停用\n")
-    assert said("explain.line_unexplained") in page.text
 
 
 def test_an_abbreviation_with_two_meanings_reaches_no_patient(copied_clients: Clients) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from localmed.text import synonyms
 from localmed.text.tables import listed, table
-from localmed.workflows.ask import defined
+from localmed.workflows.ask import asked_term
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from localmed.workflows.ask import defined
     ],
 )
 def test_what_is_asked_to_be_defined(question: str, term: str) -> None:
-    assert defined(question) == term
+    assert asked_term(question) == term
 
 
 def test_things_are_named_under_all_names() -> None:

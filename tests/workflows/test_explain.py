@@ -514,6 +514,13 @@ def test_a_leaflet_is_one_page_that_loads_nothing(order: str) -> None:
         assert (f'id="{answer.language}{piece.marker}"' in page) is (piece in cited(shown, answer.evidence))
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_line_that_nothing_explains_says_in_the_readers_language_whom_to_ask(language: str) -> None:
+    answer = replace(run("Do not stop clopidogrel\nNPO"), released_by="N")
+    page = leaflets(answer, "2026-01-02", (language,))
+    assert page.count(in_words(message("explain.line_unexplained"), language)) == 1
+
+
 def test_a_leaflet_does_not_carry_the_address_of_a_model() -> None:
     served = Served()
     task = ExplainInput(f"{ORDER}\nStart digoxin", None, (WHEN,), "A. Nurse")
