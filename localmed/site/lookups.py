@@ -7,6 +7,7 @@ still what they saw: two people with the same table open do not undo each other'
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from localmed.domain import Collection, Document, Evidence, Hit, Kind, Message, Passage, SearchFilter, Status, message
+from localmed.domain import Collection, Document, Evidence, Hit, Message, Passage, SearchFilter, Status, message
 from localmed.domain.errors import Damaged, UnknownName
 from localmed.library import generations, originals
 from localmed.library.catalogue import Pair, document_changes
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 FAVOURITE = "favourite"  # the tag of what stands on the first page
 FAVOURITES, NEWEST = 12, 4  # documents shown there; more would be a list to search
-GUIDING = (Kind.GUIDELINE, Kind.LOCAL)
+NEWEST_OF_ONE = 2  # of the newest editions, of one collection
 PASSAGES_SEARCHED = 5  # of a document, for near copies of it
 NEAR_SEARCHED = 20  # passages found by each
 TERMS_SEARCHED = 64  # of each, the rarest
@@ -370,6 +371,13 @@ def _generation(data: Path, number: int, served: int) -> GenerationRow:
     )
 
 
+def generation_date(session: Session, name: str) -> str:
+    """When the generation called ``name`` was made; "" where it is no longer kept or its manifest is damaged."""
+    with suppress(UnknownName, Damaged):
+        return generations.manifest_of(session.data, int(name)).created
+    return ""
+
+
 def changed_between(session: Session, before: int, after: int, most: int) -> list[Pair] | None:
     """The documents that two generations have otherwise, the first ``most``; None where one is not kept any more."""
     session.may_change()
@@ -434,21 +442,24 @@ def documents_of(session: Session, ids: Iterable[str]) -> dict[str, Document]:
 
 
 def first_documents(session: Session, language: str) -> tuple[list[Document], list[Document]]:
-    """What stands on the first page: documents tagged as the ward's own favourites, and the newest other editions.
+    """The documents of the first page: the ward's favourites by title, and the newest other editions by their date.
 
-    A tag ``favourite`` is for everybody, ``favourite:GROUP`` for a group. Editions are those of what guides the work,
-    in ``language``; their day must have come.
+    A tag ``favourite`` is for everybody, ``favourite:GROUP`` for a group. New editions are in ``language``, and their
+    day has come. A collection has at most ``NEWEST_OF_ONE``: imported literature would leave no place for guidelines.
     """
     groups = session.caller.groups
     with session.answering() as workspace:
-        guiding = {one.name for one in workspace.library.catalogue.collections() if one.kind in GUIDING}
         stored = [one for one in _documents(workspace, "") if one.status is Status.CURRENT]
         today = workspace.library.holding.day
     tags = {FAVOURITE} | {f"{FAVOURITE}:{group.casefold()}" for group in groups or ()}
     starred = [one for one in stored if tags & {tag.casefold() for tag in one.tags}]
-    dated = (one for one in stored if one.collection in guiding and one.language == language and one not in starred)
-    newest = sorted((one for one in dated if _has_come(one.edition, today)), key=attrgetter("edition"), reverse=True)
-    return sorted(starred, key=lambda one: one.title)[:FAVOURITES], newest[:NEWEST]
+    dated = (one for one in stored if one.language == language and one not in starred and _has_come(one.edition, today))
+    newest, places = list[Document](), Counter[str]()
+    for one in sorted(dated, key=attrgetter("edition"), reverse=True):
+        places[one.collection] += 1
+        if places[one.collection] <= NEWEST_OF_ONE:
+            newest.append(one)
+    return sorted(starred, key=attrgetter("title"))[:FAVOURITES], newest[:NEWEST]
 
 
 def _has_come(edition: str, today: str) -> bool:

@@ -7,6 +7,7 @@ sources and a follow-up are found by its id. The first page and the guide are he
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from dataclasses import replace
 from typing import Annotated, Any
@@ -19,7 +20,7 @@ from localmed import messages
 from localmed.config import NONE
 from localmed.domain import Answer, Message, SearchFilter, message
 from localmed.domain.accounts import Right
-from localmed.domain.errors import LimitExceeded, UnknownName, UsageError
+from localmed.domain.errors import LimitExceeded, NoLibrary, UnknownName, UsageError
 from localmed.messages import COLON, LANGUAGES, joined
 from localmed.nightly import nights
 from localmed.people import accounts, feedback, history
@@ -276,6 +277,9 @@ def values_of(visit: Visit, kept: Kept, since: bool = True) -> dict[str, Any]:
         "state": "\n".join(stated(shown, kept.asked_text, answer.provenance.day)),
         "copied": copied(shown, kept.asked_text, answer.provenance.day),
         "masked": MASK in kept.asked_text,
+        "printed": pages.moment(time.time()),
+        "library_day": pages.moment(lookups.generation_date(visit.session, answer.provenance.generation)),
+        "sources_of": _collection_sources(visit, answer),
         "reads": visit.site.serving["chat"] != NONE,
         "holds": holds,
         "standing": history.standing_mark(answer),
@@ -285,6 +289,16 @@ def values_of(visit: Visit, kept: Kept, since: bool = True) -> dict[str, Any]:
     is_shown = holds or not since
     found = found_in(visit, answer if is_shown else replace(answer, evidence=(), receipts=None), path_of(kept))
     return {**basis, **found, **({"beside": None} if order_lines else {})}  # beside an order stands what it means
+
+
+def _collection_sources(visit: Visit, answer: Answer) -> dict[str, list[str]]:
+    """The titles of the collections that ``answer`` shows, by what they say of their source."""
+    shown, titles = {piece.passage.collection for piece in answer.evidence}, dict[str, list[str]]()
+    with suppress(NoLibrary), visit.session.workspace() as workspace:
+        for collection in workspace.library.catalogue.collections():
+            if collection.name in shown:
+                titles.setdefault(collection.source, []).append(collection.title)
+    return titles
 
 
 @router.get("/answers/{answer_id}")

@@ -14,6 +14,7 @@ from localmed.presentation.finding import Piece, blocks, view
 from localmed.site import changes, importing, lookups, page_images
 from localmed.site.governing import Change
 from localmed.site.session import Session, local_caller
+from localmed.web import pages
 from tests.fakes import HashedWords, opened
 from tests.web.conftest import Client, Clients, OpenWindow
 from tests.web.test_ask import PDF_QUESTION, source_links
@@ -303,6 +304,10 @@ def test_a_sheet_to_print_has_question_sections_images_and_date(client: Clients)
     sheet = reader.get(f"{answer}/sheet").text
     assert f"<mark>{SENTENCE}</mark>" in sheet
     assert re.search(rf"Asked on \d{{4}}-\d\d-\d\d: {re.escape(PDF_QUESTION)}", sheet)
+    assert re.search(r"<time data-printed>\d{4}-\d\d-\d\d \d\d:\d\d</time>", sheet)
+    (generation,) = lookups.generations_kept(Session(client.site, local_caller(client.settings)))
+    assert said("web.answer.library", time=pages.moment(generation.created)) in sheet
+    assert "Ward documents" in sheet
     images = re.findall(rf'<img src="({answer}/sources/[^"]+)"', sheet)
     assert images
     assert all(reader.get(one.replace("&amp;", "&")).headers["content-type"] == "image/png" for one in images)

@@ -250,6 +250,12 @@
     }
   });
 
+  // A page is printed with the time of printing, by the clock of this machine.
+  window.addEventListener("beforeprint", () => {
+    const now = new Date(), here = new Date(now - now.getTimezoneOffset() * 60000).toISOString().slice(0, 16).replace("T", " ");
+    for (const time of document.querySelectorAll("time[data-printed]")) time.textContent = here;
+  });
+
   // An open answer disappears when something that it cites is withdrawn, and comes anew when something is superseded.
   setInterval(async () => {
     for (const article of document.querySelectorAll("[data-holds]")) {
