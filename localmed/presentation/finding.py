@@ -21,10 +21,6 @@ from localmed.text.publications import level
 WITHIN = {"en": " › "}  # of a heading and the one below it
 _SUMMARY = re.compile(r"\b(?:summary|review|overview|meta-analysis)\b|综述|摘要|小结|荟萃|系统评价", re.IGNORECASE)
 OPEN = 1_200  # characters of a section that stand open
-CLOSENESS = {
-    Closeness.SOME_WAY: message("finding.some_way"),
-    Closeness.NOTHING_NEAR: message("finding.nothing_near"),
-}
 PICTURES = 2  # pages of torn tables shown in one section
 NOT_SEARCHED = "workflow.not_searched"  # the note that a stopped collection may hold what is absent
 WHOLE = 3  # sections that are shown with their text; of the others a marked sentence
@@ -149,9 +145,10 @@ class FindingView:
     others_title: str
     note: str
     follows: str = ""  # on which questions before it
-    closeness: str = ""  # how near the first section is, in a sentence
+    closeness: str = ""  # that nothing is near, in a sentence
     flagged: str = ""  # which warning signs of an emergency the question names, in a sentence
-    far: bool = False  # nothing is near: the others stand first; or nothing is marked of what is lacking: by titles
+    far: bool = False  # nothing is near, or nothing is marked of what is lacking: sections are shown by their titles
+    others_first: bool = False  # the first section is not close: the other language is offered above it
     absent: tuple[str, ...] = ()  # what it names and no document searched does, unless a stopped collection may
 
 
@@ -197,6 +194,7 @@ def view(answer: Answer, language: str) -> FindingView | None:
         words(_closeness(found.closeness, answer.language if others else ""), language) if found.sections else "",
         words(message("finding.flagged", signs=signs), language) if signs else "",
         far,
+        found.closeness in (Closeness.SOME_WAY, Closeness.NOTHING_NEAR),
         tuple(words(message("finding.absent", name=one_line(one)), language) for one in absent),
     )
 
@@ -206,10 +204,12 @@ def _reading(one: Reading) -> Message:
 
 
 def _closeness(closeness: Closeness, searched: str) -> Message | None:
-    """How near the first section is; nothing may be near in the language that was ``searched`` alone."""
-    if closeness is Closeness.NOTHING_NEAR and searched in LANGUAGES:
+    """That nothing is near, in the language ``searched`` if other languages were searched too; None otherwise."""
+    if closeness is not Closeness.NOTHING_NEAR:
+        return None
+    if searched in LANGUAGES:
         return message("finding.nothing_in", language=Message(f"source.language.{searched}"))
-    return CLOSENESS.get(closeness)
+    return message("finding.nothing_near")
 
 
 def _read_as(readings: Sequence[ReadingView], language: str) -> Iterator[str]:

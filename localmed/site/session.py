@@ -100,6 +100,7 @@ class Early:
         return _subject(0, "", self.hooks.answer_id, self.seen.evidence) if self.seen else ""
 
 
+SEARCHES = {"ask", "search"}  # workflows whose sections come from all collections
 NOTHING_THERE = message("workflow.no_tier")  # not so of what is stopped
 RUNS = 3  # of a workflow while what it rests on is withdrawn again and again
 
@@ -227,7 +228,9 @@ class Session:
             basis = (typed(question), filters, plan, provenance, before, names)
             return (*basis, workspace.bounds()) if check else basis
 
-        return self._run("ask_and_verify" if check else "thorough" if thorough else "ask", arguments, hooks)
+        return self._run(
+            "ask_and_verify" if check else "thorough" if thorough else "ask", arguments, hooks, filters.collections
+        )
 
     def verify(self, task: VerifyInput, hooks: Hooks = SILENT) -> Answer:
         """Hold an answer from anywhere against the library: its citations, then its claims (M-Eval)."""
@@ -302,7 +305,7 @@ class Session:
         def arguments(it: Workspace) -> tuple[Any, ...]:
             return typed(question), filters, it.plan(filters, ""), it.provenance(), sections, names
 
-        return self._run("search", arguments, hooks)
+        return self._run("search", arguments, hooks, filters.collections)
 
     def find(
         self,
@@ -370,8 +373,14 @@ class Session:
             if (stop.kind, stop.name) == (stops.WORKFLOW, workflow):
                 raise NotAllowed("workflow.stopped", workflow=message(f"workflow_name.{workflow}"), reason=stop.reason)
 
-    def _run(self, workflow: str, arguments: Callable[[Workspace], tuple[Any, ...]], hooks: Hooks) -> Answer:
-        """Drive the flow called ``workflow`` to its answer."""
+    def _run(
+        self,
+        workflow: str,
+        arguments: Callable[[Workspace], tuple[Any, ...]],
+        hooks: Hooks,
+        limited_to: Sequence[str] = (),
+    ) -> Answer:
+        """Drive the flow called ``workflow`` to its answer, from all collections or those it is ``limited_to``."""
         self.allow(workflow)
         hooks = replace(hooks, models_until=monotonic() + self.settings.chat.question_seconds)
         early = Early(hooks)
@@ -383,14 +392,21 @@ class Session:
             raise
         ended = AnswerStatus.ABSTAINED if answer.found_nothing else answer.status
         self.note(answer.workflow, subject_of(answer, hooks.answer_id), ended.value, answer=answer)
-        stopped = tuple(self._not_searched(answer))
+        stopped = tuple(self._not_searched(answer, limited_to))
         own = (note for note in answer.notes if not stopped or note != NOTHING_THERE)
         return replace(answer, notes=(*own, *stopped, *self.remarks()))
 
-    def _not_searched(self, answer: Answer) -> Iterator[Message]:
-        """That a collection is stopped and was not searched, where it may hold what ``answer`` lacks."""
-        if answer.found_nothing or (answer.receipts and answer.receipts.absent):
-            yield from stops.of_collections(self, "workflow.not_searched").values()
+    def _not_searched(self, answer: Answer, limited_to: Sequence[str]) -> Iterator[Message]:
+        """A note for each stopped collection that ``answer`` would have come from too.
+
+        A question is told of each, unless it was limited to others; other workflows only where they found nothing.
+        """
+        if answer.status is AnswerStatus.SAFETY:
+            return
+        if answer.workflow in SEARCHES or answer.found_nothing or (answer.receipts and answer.receipts.absent):
+            for name, note in stops.of_collections(self, "workflow.not_searched").items():
+                if not limited_to or name in limited_to:
+                    yield note
 
     def remarks(self) -> list[Message]:
         """What was done and is not in the audit log, told once."""

@@ -243,7 +243,9 @@ def found_in(visit: Visit, answer: Answer, base: str = "") -> dict[str, Any]:
     ``base`` is where the sources of a kept answer stand; without one they are passages of the library.
     """
     known, shown = answer.by_marker, finding.view(answer, visit.language)
-    links = [(one.marker, one.start, one.end) for one in shown.others] if shown and shown.far else answer.links
+    links = answer.links
+    if shown and shown.far:  # no page stands beside titles
+        links = () if shown.sections else tuple((one.marker, one.start, one.end) for one in shown.others)
     first = next(((known[marker], (start, end)) for marker, start, end in links if marker in known), None)
     beside: dict[str, Any] = {}
     if first:

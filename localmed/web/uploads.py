@@ -17,7 +17,7 @@ from fastapi import APIRouter, File, Form, UploadFile
 from starlette.responses import HTMLResponse, Response
 
 from localmed import __version__
-from localmed.domain import Message, message
+from localmed.domain import Document, Message, message
 from localmed.domain.errors import NotAllowed, UnknownName, UsageError
 from localmed.domain.previews import FilePreview
 from localmed.messages import LANGUAGES
@@ -116,9 +116,9 @@ def _shown(
     fault: Message | None = None,
     chosen: Sequence[str] = (),
 ) -> Response:
-    """One that waits; with what was ``typed`` and ``chosen`` to be replaced, and not published for ``fault``.
+    """The page of ``waiting``; with what was ``typed`` and ``chosen`` to be replaced, and not published for ``fault``.
 
-    What has its title is to be replaced unless somebody says otherwise, or it is the newer edition.
+    A document of its title is chosen unless it is the newer edition. Its owner and review date are filled in.
     """
     allowed = uploads.may_publish(visit.session, waiting)
     there = uploads.preview_of(visit.session, waiting, visit.language).is_file()
@@ -129,17 +129,26 @@ def _shown(
         for old, same in uploads.older(visit.session, waiting, values.get("title", ""))
     ]
     gone = uploads.in_its_place(visit.session, waiting)
+    inherited = {} if typed else next((_inherited(old, values) for old, _, is_chosen in olds if is_chosen), {})
     return pages.page(
         visit,
         "uploaded.html",
         upload=waiting,
         allowed=allowed,
         there=there,
-        values=values,
+        values=values | inherited,
+        inherited=inherited,
         fault=fault,
         olds=olds,
         gone=gone,
     )
+
+
+def _inherited(old: Document, values: dict[str, str]) -> dict[str, str]:
+    """Owner and review date of ``old`` that ``values`` lack; no review date that has passed."""
+    governance, today = old.governance, date.today().isoformat()
+    known = {"owner": governance.owner, "review_by": governance.review_by if governance.review_by >= today else ""}
+    return {name: value for name, value in known.items() if value and not values.get(name)}
 
 
 @router.get("/{upload_id}/preview")
@@ -160,8 +169,12 @@ def publish(
     owner: Annotated[str, Form()] = "",
     review_by: Annotated[str, Form()] = "",
     replaces: Annotated[tuple[str, ...], Form()] = (),
+    offered: Annotated[tuple[str, ...], Form()] = (),
 ) -> Response:
-    """Import it, under this title; what it ``replaces`` is superseded by it."""
+    """Import it under this title. It supersedes the documents that it ``replaces``.
+
+    A document of this title that was not ``offered`` to be replaced came later: the page is shown again, with it.
+    """
     session, waiting = visit.session, uploads.upload(visit.session, upload_id)
     if not uploads.may_publish(session, waiting):
         raise NotAllowed("upload.second_person")
@@ -175,6 +188,10 @@ def publish(
         uploads.require_settable(session, waiting, given)
         if newer := next((old for old in olds if uploads.is_older(values.get("edition", ""), old.edition)), None):
             raise UsageError("upload.newer", title=newer.title, edition=newer.edition)
+        of_title = [old for old, same in uploads.older(session, waiting, values.get("title", "")) if same]
+        if later := [old for old in of_title if old.id not in (*offered, *replaces)]:
+            replaces = (*replaces, *(old.id for old in later if not uploads.is_older(edition, old.edition)))
+            raise UsageError("upload.came_later", titles=tuple(map(uploads.dated, later)))
     except UsageError as error:
         return _shown(visit, waiting, values, error.full_message, replaces)
     back, by_id = documents.address(waiting.collection), {upload_id: given}
