@@ -1,7 +1,6 @@
-"""From an ``Answer`` to what its reader sees: labels, gaps with reasons, badge, parts, conflicts, notes, sources.
+"""Renders an ``Answer`` for a reader: headline, statements, badge, parts, conflicts, notes, sources.
 
-The parts of the larger workflows are shown by modules of their own, found by the part's type (``VIEWS``). A source is
-shown with its edition, pages and status; its age too, where it is old for its kind.
+Parts of the larger workflows are rendered by the function registered for their type (``VIEWS``).
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ NOTICES = {  # notes that nobody may miss
 
 
 def view(answer: Answer, language: str = "", audience: Audience = "staff") -> AnswerView:
-    """``answer`` in ``language`` ("": its own) for ``audience``: patients are not told of commands and file names."""
+    """``answer`` in ``language`` ("": its own) for ``audience``. Patients are not shown commands and file names."""
     language = language or answer.language
     staff, sources = audience == "staff", _listed(answer)
     purpose = "explain_staff" if staff and answer.workflow == "explain" else answer.workflow
@@ -76,7 +75,7 @@ def view(answer: Answer, language: str = "", audience: Audience = "staff") -> An
 
 
 def _listed(answer: Answer) -> tuple[Evidence, ...]:
-    """The sources that are listed below an answer: of one with sections those that it cites."""
+    """The sources listed below an answer; with sections only those that it cites."""
     if answer.receipts is None:
         return answer.evidence
     cited = {citation.marker for statement in answer.all_statements for citation in statement.citations}
@@ -84,7 +83,7 @@ def _listed(answer: Answer) -> tuple[Evidence, ...]:
 
 
 def _banner(answer: Answer, language: str) -> str:
-    """Of what a patient may be given: who releases it, or that nobody does."""
+    """For a patient's leaflet: who released it, or that nobody did."""
     if answer.workflow != "explain" or answer.status is not AnswerStatus.ANSWERED:
         return ""
     if not answer.released_by:
@@ -94,7 +93,7 @@ def _banner(answer: Answer, language: str) -> str:
 
 
 def _nothing_found(answer: Answer) -> bool:
-    """Whether the answer is an abstention; of a verification the parts say what was not found."""
+    """Whether the answer is an abstention. The parts of a verification say what was not found."""
     return answer.status is AnswerStatus.ABSTAINED and answer.workflow != "verify"
 
 
@@ -109,7 +108,7 @@ def headline(answer: Answer, language: str) -> str:
 
 
 def _written_by(statements: Sequence[Statement], answer: Answer) -> str:
-    """Who wrote the statements; of several the least sure: unverified, by a model (and not judged), quoted."""
+    """Who wrote the statements; if several, the least reliable: unverified, by a model (not judged), quoted."""
     origins = {statement.origin for statement in statements}
     verdicts = [one.verdict for one in statements if one.origin is Origin.GENERATED]
     least = next(origin for origin in (Origin.UNVERIFIED, Origin.GENERATED, Origin.EXTRACTIVE) if origin in origins)
@@ -120,7 +119,7 @@ def _written_by(statements: Sequence[Statement], answer: Answer) -> str:
 
 
 def searched(answer: Answer, language: str) -> str:
-    """What was searched in vain; "" where something was found."""
+    """The collections that were searched without a result; "" where something was found."""
     if not _nothing_found(answer):
         return ""
     if not answer.searched:
@@ -168,7 +167,7 @@ def _pages(citation: Citation) -> set[int]:
 
 
 def _shared(quote: str, question: str) -> int:
-    """How many runs of ``RUN`` characters a quotation shares with the question: the one that answers shares most."""
+    """The number of runs of ``RUN`` characters that a quotation shares with the question."""
     one, other = (" ".join(text.casefold().split()) for text in (quote, question))
     return len(
         {one[at : at + RUN] for at in range(len(one))} & {other[at : at + RUN] for at in range(len(other) - RUN)}
@@ -176,7 +175,7 @@ def _shared(quote: str, question: str) -> int:
 
 
 def _citations(answer: Answer, marker: str) -> list[Citation]:
-    """The answer's citations of one source, in its order."""
+    """The citations of one source, in the answer's order."""
     citations = [citation for statement in answer.all_statements for citation in statement.citations]
     return [citation for citation in citations if citation.marker == marker]
 
@@ -212,7 +211,7 @@ def _alone(verification: Verification) -> tuple[Message, ...]:
 
 
 def _judge(judge: BadgeJudge) -> tuple[Message, Message]:
-    """Name and errors; a judge that this version does not know is called as it calls itself."""
+    """Name and error rates of a judge; one that this version does not know has its own name."""
     code = f"badge.judge.{judge.name}"
     name = Message(code) if known(code) else message("literal", text=one_line(judge.name))
     if not judge.wrong:
@@ -246,13 +245,13 @@ def part_view(part: Any, language: str) -> PartView:
 
 
 def nearest(part: NearestPart, language: str) -> PartView:
-    """A sentence of each passage, under a title that says what they are not."""
+    """A sentence of each passage, under a title that says that they may not answer."""
     statements = tuple(statement_view(statement, language) for statement in part.statements)
     return PartView(words(message("answer.nearest"), language), (), statements)
 
 
 def department(part: DepartmentPart, language: str) -> PartView:
-    """A department: the warning signs that it comes first for, its floor, and the cited reasons."""
+    """A department: the warning signs that come first there, its floor, and the cited reasons."""
     floor = one_line(part.floor) or words(message("departments.no_floor"), language)
     signs = tuple(Row(words(message("departments.go_first"), language), words(sign, language)) for sign in part.signs)
     rows = (Row(words(message("departments.floor"), language), floor), *signs)
@@ -260,7 +259,7 @@ def department(part: DepartmentPart, language: str) -> PartView:
 
 
 def source(part: SourcePlanPart, language: str) -> PartView:
-    """What a source was asked, a line a query, and how many passages came."""
+    """The queries to a source, a line each, and the number of passages returned."""
     label = words(message("plan.query"), language)
     queries = tuple(Row(label, one_line(query)) for query in part.queries)
     passages = Row(words(message("column.passages"), language), str(part.passages))
@@ -268,7 +267,7 @@ def source(part: SourcePlanPart, language: str) -> PartView:
 
 
 def concept(part: ConceptPart, language: str) -> PartView:
-    """A concept's definition with who gives it, then its relations as the graph names them."""
+    """A concept's definition with its source, then its relations as the graph names them."""
     relations = tuple(Row(one_line(predicate), one_line(name)) for predicate, name in part.relations)
     return PartView(one_line(part.name), (*definition_rows(part.definition, language), *relations))
 

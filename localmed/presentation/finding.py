@@ -1,6 +1,6 @@
-"""The sections that speak of a question, as a reader sees them: how it was read, and each section with its marks.
+"""The sections on a question as a reader sees them: how the question was read, and each section with its marks.
 
-A section longer than ``OPEN`` characters is open around its marks; the rest of it is folded, never left out.
+A section longer than ``OPEN`` characters is open around its marks; the rest is folded, never left out.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WHOLE = 3  # sections that are shown with their text; of the others a marked sen
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A sentence or a ``table``'s row; ``breaks`` where it begins a line."""
+    """A sentence or a ``table``'s row; ``breaks``: it begins a line."""
 
     text: str
     marked: bool
@@ -38,7 +38,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a table: its cells, each with the columns that it covers."""
+    """The cells of a table's row, each with the number of columns that it covers."""
 
     cells: tuple[tuple[str, int], ...]
     marked: bool
@@ -46,7 +46,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A paragraph of ``pieces``, or a table of ``rows``, whose ``columns`` have names or not."""
+    """A paragraph of ``pieces``, or a table of ``rows`` with or without names of ``columns``."""
 
     pieces: tuple[Piece, ...] = ()
     columns: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ class Block:
 
 
 def blocks(pieces: Sequence[Piece]) -> Iterator[Block]:
-    """``pieces`` as paragraphs and tables."""
+    """Group ``pieces`` into paragraphs and tables."""
     for is_table, run in groupby(pieces, key=lambda piece: piece.table):
         together = list(run)
         yield from _tables(together) if is_table else _paragraphs(together)
@@ -81,7 +81,7 @@ def _tables(pieces: Sequence[Piece]) -> Iterator[Block]:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """The page of a table that was not read with certainty: the passage ``passage_id``, a source's ``marker``."""
+    """A page that is shown in place of a doubtful table: of ``passage_id``, the source ``marker``."""
 
     marker: str
     passage_id: str
@@ -90,11 +90,11 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class SectionView:
-    """A section: its document's title, its ``place`` below it, details and warnings about the document, its text.
+    """A section: its document's title, its ``place`` in it, details and warnings about the document, its text.
 
-    ``before`` and ``after`` are folded, ``shown`` is open. The link opens ``start:end`` of the source ``marker``, which
-    is the passage ``passage_id`` of ``document``. ``whole``: it is one of the first, which are shown with their text.
-    ``pictures`` stand in the place of tables that may be torn. ``pages`` hold its marks, without any its first line.
+    ``before`` and ``after`` are folded, ``shown`` is open. The link opens ``start:end`` of the passage ``passage_id``,
+    the source ``marker``, in ``document``. ``whole``: its text is shown, not only a sentence. ``pictures`` replace
+    doubtful tables. ``pages`` are those of its marks, or of its first line if it has none.
     """
 
     title: str
@@ -117,14 +117,14 @@ class SectionView:
 
     @property
     def sentence(self) -> Piece:
-        """The first sentence that is marked; of a section without marks its first."""
+        """The first marked sentence, or the first sentence."""
         pieces = (*self.before, *self.shown, *self.after)
         return next((piece for piece in pieces if piece.marked), pieces[0])
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingView:
-    """A reading in words; ``written`` is its name, by which it is left out."""
+    """A reading in words. ``written`` identifies it when it is left out."""
 
     written: str
     text: str
@@ -133,9 +133,9 @@ class ReadingView:
 
 @dataclass(frozen=True, slots=True)
 class FindingView:
-    """How the question was read, its sections, and those in another language; ``note`` says what did not take part.
+    """How the question was read, its sections, and those in other languages; ``note`` says what did not take part.
 
-    ``read_as`` says in sentences what was searched for besides and what was left out.
+    ``read_as`` lists in sentences what else was searched for and what was left out.
     """
 
     readings: tuple[ReadingView, ...]
@@ -153,7 +153,7 @@ class FindingView:
 
 
 def by_language(answer: Answer) -> tuple[Sequence[ShownSection], Sequence[ShownSection]]:
-    """The sections of ``answer``, and those in another language; where nothing is near these may be all there are."""
+    """The sections of ``answer`` in its language, and those in others, which may be all where nothing is near."""
     found = answer.receipts or Receipts()
     if answer.found_nothing and not found.others:
         known = answer.by_marker
@@ -163,7 +163,7 @@ def by_language(answer: Answer) -> tuple[Sequence[ShownSection], Sequence[ShownS
 
 
 def view(answer: Answer, language: str) -> FindingView | None:
-    """The sections of ``answer`` for a reader of ``language``; None where nothing was searched for them."""
+    """The sections of ``answer`` for a reader of ``language``; None where no sections were searched for."""
     found = answer.receipts
     if found is None:
         return None
@@ -262,7 +262,7 @@ def _section(
 
 
 def _doubtful(section: ShownSection, known: dict[str, Evidence]) -> list[Evidence]:
-    """The pieces of ``section`` that are torn tables with a page to show, the first of each page."""
+    """The doubtful tables of ``section`` that have a page, the first of each page."""
     pieces = [known[marker] for marker in section.markers]
     of_page = {piece.passage.page: piece for piece in reversed(pieces) if piece.passage.doubtful and piece.passage.page}
     return [of_page[page] for page in sorted(of_page)][:PICTURES]
@@ -273,19 +273,19 @@ def _lacks(section: ShownSection) -> tuple[Message, ...]:
 
 
 def _is_summary(piece: Evidence) -> bool:
-    """Whether a document of the literature sums up studies, by its type or its title."""
+    """Whether a document of the literature is a summary of studies, by its type or title."""
     return level(piece)[1] in (1, 5) or bool(_SUMMARY.search(piece.document_title))
 
 
 def _population(section: ShownSection, known: dict[str, Evidence]) -> tuple[Message, ...]:
-    """Whom a study is about, in its own words."""
+    """The population of a study, quoted."""
     said = (known[one.marker].passage.text[one.start : one.end] for one in section.population)
     text = " ".join(map(one_line, said))
     return (message("finding.population", words=text),) if text else ()
 
 
 def _folded(lines: Sequence[ShownLine]) -> tuple[Sequence[ShownLine], Sequence[ShownLine], Sequence[ShownLine]]:
-    """What stands before, within and after the ``OPEN`` characters around the marks; a mark is always within."""
+    """Split ``lines`` into those before, within and after ``OPEN`` characters around the marks."""
     lengths = [line.end - line.start for line in lines]
     if sum(lengths) <= OPEN:
         return (), lines, ()
@@ -316,7 +316,7 @@ def reading(one: Reading) -> dict[str, str]:
 
 
 def section_value(section: ShownSection, known: dict[str, Evidence]) -> dict[str, object]:
-    """A section as JSON: where it stands, its text, and its marks as places in its passages."""
+    """A section as JSON: its document and place, its text, its marks as spans of its passages."""
     best = known[section.best]
     marks = [
         {

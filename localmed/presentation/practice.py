@@ -1,4 +1,4 @@
-"""The parts of an evidence-based answer: PICO, what was read from the record, warnings, effects, gaps, sources."""
+"""The parts of an evidence-based answer: PICO, the record as read, warnings, effects, gaps, sources."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def pico(part: PicoPart, language: str) -> PartView:
 
 
 def record(part: RecordPart, language: str) -> PartView:
-    """Every entry by kind; those that were read from the same words stand before them."""
+    """Every entry by kind; entries that were read from the same words share a row."""
     rows: list[Row] = []
     kinds = {entry.kind for entry in part.entries}
     quoted = bool(kinds & {EntryKind.NAMED, EntryKind.UNREAD})
@@ -65,7 +65,7 @@ def _read(entries: Sequence[RecordEntry], language: str) -> str:
 
 
 def allergy(part: AllergyPart, language: str) -> PartView:
-    """The record's words, and under them what the sources say."""
+    """The record's words, and below them what the sources say."""
     warning = message("ebm.allergy", words=part.allergy.words, names=part.named)
     return _warning(warning, _statements(part.statements, language), language)
 
@@ -82,7 +82,7 @@ def _warning(warning: Message, statements: tuple[StatementView, ...], language: 
 
 
 def value(part: ValuePart, language: str) -> PartView:
-    """The record's value, and under it the rows of tables that it falls into."""
+    """The record's value, and the rows of tables that it falls into."""
     name = by_name(part.value.name)
     called = name.chinese if language == "zh" else name.name
     title = words(message("ebm.rows", name=called, value=part.value.written), language)
@@ -95,7 +95,7 @@ def effects(part: EffectPart, language: str) -> PartView:
 
 
 def applicability(part: ApplicabilityPart, language: str) -> PartView:
-    """What the sources say of such patients."""
+    """What the sources say about such patients."""
     return PartView(words(message("ebm.for_patient"), language), (), _statements(part.statements, language))
 
 

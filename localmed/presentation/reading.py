@@ -1,4 +1,4 @@
-"""A document without pages, to be read: its text in parts of about a printed page, each under its headings."""
+"""A document without pages as text, in parts of about a printed page, each under its headings."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Mark = tuple[Passage, int, int]  # characters of a passage
 
 @dataclass(frozen=True, slots=True)
 class HeadedText:
-    """What stands under ``headings``: sentences and rows."""
+    """The sentences and rows under ``headings``."""
 
     headings: str
     pieces: tuple[Piece, ...]
 
 
 def parts(document: Sequence[Passage]) -> list[tuple[Passage, ...]]:
-    """The passages of ``document`` in parts, each of at most ``PART`` characters or of one passage."""
+    """Split ``document`` into parts of at most ``PART`` characters, or of one longer passage."""
     found: list[list[Passage]] = []
     room = 0
     for passage in document:

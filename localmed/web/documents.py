@@ -1,7 +1,7 @@
-"""Documents: the list with its filters, and one document with what is known of it, its text, and what can be done.
+"""Documents: the list with its filters, and one document with its facts, its text and its actions.
 
-Withdrawing holds from the next question on, and in answers that are open. How many answers cite the document is told;
-who was given them is in the audit log, for safety officers.
+A withdrawal is in force from the next question on, and in open answers. The page shows how many answers cite a
+document; the audit log tells safety officers who received them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LONGEST_REASON = 500  # characters, of why a document is withdrawn
 
 @dataclass(frozen=True, slots=True)
 class DocumentFilter:
-    """What the list is limited to; an empty field does not limit."""
+    """The limits of the list; an empty field does not limit."""
 
     collection: str = ""
     status: str = ""
@@ -52,7 +52,7 @@ class DocumentFilter:
     sort: str = ""
 
     def takes(self, document: Document, overdue: str) -> bool:
-        """Whether the list has ``document``, whose review is ``overdue`` since then."""
+        """Whether the list includes ``document``, whose review is ``overdue`` since that date."""
         return (
             (not self.status or document.status == self.status)
             and (not self.language or document.language == self.language)
@@ -64,7 +64,7 @@ class DocumentFilter:
 
     @classmethod
     def of(cls, form: FormData) -> DocumentFilter:
-        """What the form of the list says."""
+        """The limits in the form of the list."""
         return cls(*(str(form.get(name.name, "")) for name in fields(cls)))
 
 
@@ -85,17 +85,14 @@ def listing(visit: Librarian, collection: str = "", status: str = "") -> Respons
 
 @router.post("")
 async def filtered(visit: Librarian, request: Request) -> Response:
-    """The same with every limit, in another order, or with the titles to edit."""
+    """The list with every limit, in another order, or with titles to edit."""
     form = await request.form()
     return await run_in_threadpool(_listed, visit, DocumentFilter.of(form), edits="edits" in form)
 
 
 @router.post("/set")
 async def set_many(visit: Librarian, request: Request) -> Response:
-    """Set titles that were edited, and fields of the documents that were chosen in the list.
-
-    Of these an empty field changes nothing, "-" takes back.
-    """
+    """Set edited titles, and fields of the chosen documents: an empty field changes nothing, "-" clears."""
     form = await request.form()
     chosen = tuple(str(it) for it in form.getlist("document"))
     titles = {
@@ -140,7 +137,7 @@ def _listed(
     edits: bool = False,
     titles: dict[str, str] | None = None,
 ) -> Response:
-    """The documents that ``chosen`` takes; with what was ``typed`` of those ``marked`` and not set, for ``fault``.
+    """The documents that ``chosen`` includes. After a ``fault``: what was ``typed`` for the documents ``marked``.
 
     ``edits``: their titles are fields, with the ``titles`` that were typed.
     """
@@ -182,10 +179,9 @@ def _shown(
     reason_fault: Message | None = None,
     tried: dict[str, Any] | None = None,
 ) -> Response:
-    """One document; with what was ``typed`` of its governance and not set, because of ``fault``.
+    """One document. After a ``fault`` with what was ``typed``; after a ``reason_fault`` with the ``reason``.
 
-    ``reason`` is why it was to be withdrawn or reinstated, which was not done for ``reason_fault``; ``tried`` is the
-    passage that a question was to find.
+    ``tried`` is the passage that a question was to find.
     """
     details = lookups.document_details(visit.session, document_id)
     headings = details.headings[:HEADINGS]
@@ -216,7 +212,7 @@ def _shown(
 
 @router.post("/{document_id}/withdraw")
 def withdraw(visit: Librarian, document_id: str, reason: Annotated[str, Form()] = "") -> Response:
-    """It never answers again."""
+    """Withdraw the document from use."""
     return _withdrawn(visit, document_id, True, reason)
 
 
@@ -237,7 +233,7 @@ def _withdrawn(visit: Librarian, document_id: str, withdrawn: bool, reason: str)
 
 @router.post("/{document_id}/supersede")
 def supersede(visit: Librarian, document_id: str, successor: Annotated[str, Form()] = "") -> Response:
-    """Another document takes its place ("": one that is not named)."""
+    """Mark the document as superseded by ``successor`` ("": not named)."""
     document = lookups.document(visit.session, document_id)
     after = lookups.document(visit.session, successor.strip()).id if successor.strip() else ""
     return _mark(visit, document, Status.SUPERSEDED, after)
@@ -245,7 +241,7 @@ def supersede(visit: Librarian, document_id: str, successor: Annotated[str, Form
 
 @router.post("/{document_id}/current")
 def current(visit: Librarian, document_id: str) -> Response:
-    """It is not superseded."""
+    """Mark the document as current."""
     document = lookups.document(visit.session, document_id)
     return _mark(visit, document, Status.CURRENT)
 
@@ -256,7 +252,7 @@ def _mark(visit: Visit, document: Document, status: Status, after: str = "") -> 
 
 
 def _marked(session: Session, document: Document, status: Status, after: str, hooks: Hooks) -> Message:  # noqa: ARG001
-    """Mark it; return how it stands now."""
+    """Set the status and report the one now in force."""
     changes.mark(session, document, status, after)
     now = lookups.document(session, document.id).status
     return message("documents.marked", title=document.title, status=Message(f"documents.status_{now.value}"))
@@ -290,7 +286,7 @@ def _set(visit: Visit, document: Document, changed: dict[str, str]) -> Response:
 
 @router.post("/{document_id}/headings")
 async def correct_headings(visit: Librarian, document_id: str, request: Request) -> Response:
-    """Set what headings are called, or that they are none; ``undo`` names one that is to be as it was read."""
+    """Rename headings or mark them as none; ``undo`` restores one."""
     form = {name: value.strip() for name, value in (await request.form()).items() if isinstance(value, str)}
     return await run_in_threadpool(_corrected, visit, document_id, form)
 
@@ -313,7 +309,7 @@ def remark(
     act: Annotated[str, Form()] = "",
     note: Annotated[str, Form()] = "",
 ) -> Response:
-    """Switch a passage off or on, clear it of speaking to a model, or put a note beside it."""
+    """Switch a passage off or on, clear a suspicion, or attach a note."""
     acts: dict[str, dict[str, bool | str]] = {
         "off": {"off": True},
         "on": {"off": False},
@@ -330,7 +326,7 @@ def remark(
 
 @router.post("/{document_id}/passages/{passage_id}/try")
 def try_passage(visit: Librarian, document_id: str, passage_id: str, question: Annotated[str, Form()] = "") -> Response:
-    """Whether a question finds the passage: as the how manieth section."""
+    """Whether a question finds the passage, and as which section."""
     text = clean(question).strip()[:TYPED]
     answer = visit.session.search(text, SearchFilter(), TRIED) if text else None
     known = answer.by_marker if answer else {}
@@ -346,9 +342,9 @@ def try_passage(visit: Librarian, document_id: str, passage_id: str, question: A
 
 @router.post("/{document_id}/pages/{page}/wrong")
 def read_wrongly(visit: Librarian, document_id: str, page: int, what: Annotated[str, Form()] = "") -> Response:
-    """Put a note beside every passage of a page (0: of a document without pages) that was read wrongly.
+    """Attach a note to every passage of a page (0: of a document without pages) that was misread.
 
-    ``what`` is wrong ends the note. No language model reads the passages then.
+    The note ends with ``what`` is wrong. No language model reads these passages from then on.
     """
     details = lookups.document_details(visit.session, document_id)
     note = f"{pages.texts(visit.language)('web.documents.read_wrongly_note')} {clean(what)[:TYPED]}".rstrip()
@@ -360,13 +356,13 @@ def read_wrongly(visit: Librarian, document_id: str, page: int, what: Annotated[
 
 @router.post("/{document_id}/remove")
 def remove(visit: Librarian, document_id: str) -> Response:
-    """Take it out of every index until its file is imported again."""
+    """Remove the document from every index until its file is imported again."""
     document = lookups.document(visit.session, document_id)
     return change(visit, "remove", address(document.collection), changes.remove, [document])
 
 
 def address(collection: str) -> str:
-    """The page that lists the documents of ``collection``."""
+    """The page with the documents of ``collection``."""
     return f"/library/documents?{urlencode({'collection': collection})}"
 
 

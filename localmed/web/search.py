@@ -34,7 +34,7 @@ def search(
     collection: Annotated[str, Form()] = "",
     left_out: Annotated[tuple[str, ...], Form()] = (),
 ) -> Response:
-    """The sections that speak of ``question``, as it is read but for what is ``left_out``."""
+    """The sections on ``question``, without the readings in ``left_out``."""
     text = clean(question).strip()[:TYPED]
     filters = SearchFilter((collection,) if collection else ())
     answer = visit.session.search(text, filters, SECTIONS, left_out) if text else None
@@ -60,7 +60,7 @@ def concept_form(visit: Asking) -> Response:
 
 @router.post("/concepts")
 def concept(visit: Asking, term: Annotated[str, Form()] = "", question: Annotated[str, Form()] = "") -> Response:
-    """What the concept graph says of ``term``."""
+    """What the concept graph contains on ``term``."""
     text = clean(term).strip()[:TYPED]
     try:
         card = visit.session.concept(text, clean(question)[:TYPED]) if text else None

@@ -1,6 +1,6 @@
-"""Sources: the page that a sentence came from, the passage marked, its text beside it; of an answer or of a search.
+"""Sources of an answer or a search: the page of the source with the passage marked, and its text.
 
-The same page is shown whole or, with ``part``, as the pane beside an answer.
+The same page is shown by itself or, with ``part``, in the pane beside an answer.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ ANSWER, LIBRARY = "/answers/{answer_id}/sources/{marker}", "/passages/{passage_i
 
 
 def kept_answer(visit: Visit, answer_id: str) -> Answer:
-    """An answer that was kept, or reported to whoever asks."""
+    """An answer that was kept for the visitor, or reported to them."""
     return history.kept(visit.session, answer_id, also_reported=True).answer
 
 
@@ -61,7 +61,7 @@ def cited(visit: Visit, answer_id: str, marker: str) -> Evidence:
 
 
 def source_of(visit: Asking, request: Request) -> Evidence:
-    """The source that the address names, of a kept answer or of the library."""
+    """The source in the address, of a kept answer or of the library."""
     named = request.path_params
     if "passage_id" in named:
         return lookups.evidence_of(visit.session, named["passage_id"])
@@ -69,13 +69,13 @@ def source_of(visit: Asking, request: Request) -> Evidence:
 
 
 def answer_of(visit: Asking, request: Request) -> Answer | None:
-    """The kept answer that the address names; None for a source of the library."""
+    """The kept answer in the address; None for a source of the library."""
     answer_id = request.path_params.get("answer_id")
     return kept_answer(visit, answer_id) if answer_id else None
 
 
 def base_of(request: Request) -> str:
-    """Where the source stands that the address names."""
+    """The address of the source."""
     route = LIBRARY if "passage_id" in request.path_params else ANSWER
     return route.format(**request.path_params)
 
@@ -121,10 +121,9 @@ def values_of(
     beside: bool = True,
     answer: Answer | None = None,
 ) -> dict[str, Any]:
-    """What ``source_body.html`` is filled with: the page of ``evidence``, ``beside`` its section or by itself.
+    """Values of ``source_body.html``: the page of ``evidence``, ``beside`` its section or by itself.
 
-    A source without pages is ``read`` as text, in parts. What ``answer`` marks of the section that ``span`` opens is
-    marked.
+    A source without pages is ``read`` as text, in parts. The marks of ``answer`` in the section at ``span`` are shown.
     """
     marked, passage = _span(evidence, span), evidence.passage
     marks = _marks(evidence, marked, answer) if marked else []
@@ -167,7 +166,7 @@ def _marks(evidence: Evidence, span: tuple[int, int], answer: Answer | None) -> 
 
 
 def _document_of(visit: Visit, passage: Passage) -> Sequence[Passage]:
-    """The passages of the document of ``passage``; it alone where the library has the document otherwise by now."""
+    """The passages of the document of ``passage``; it alone if the library has another version now."""
     with suppress(UnknownName):
         stored = lookups.document_details(visit.session, passage.document_id).passages
         if passage in stored:
@@ -177,14 +176,14 @@ def _document_of(visit: Visit, passage: Passage) -> Sequence[Passage]:
 
 @router.get("/documents/{document_id}")
 def document(visit: Asking, document_id: str) -> Response:
-    """A document from its beginning."""
+    """A document from its first page."""
     return pages.redirect(f"/passages/{lookups.first_passage(visit.session, document_id).id}")
 
 
 @router.post(ANSWER + "/find")
 @router.post(LIBRARY + "/find")
 def found(visit: Asking, evidence: Source, base: Base, words: Typed = "", page: Part = 0, part: Part = 0) -> Response:
-    """Where the document of a source holds ``words``, above the source's page."""
+    """The places of ``words`` in the document, above the source's page."""
     sought = clean(words).strip()[:TYPED]
     places = lookups.places_in(visit.session, evidence.passage.document_id, sought) if sought else []
     values = values_of(visit, evidence, base, page=page, beside=part == 1)
@@ -194,7 +193,7 @@ def found(visit: Asking, evidence: Source, base: Base, words: Typed = "", page: 
 
 
 def _place(passage: Passage, start: int, end: int) -> dict[str, Any]:
-    """A place that was found: its address and page, and the words around it."""
+    """A place: its address, its page and the words around it."""
     text = passage.text
     return {
         "path": f"/passages/{passage.id}?start={start}&end={end}",
@@ -208,7 +207,7 @@ def _place(passage: Passage, start: int, end: int) -> dict[str, Any]:
 @router.get(ANSWER + "/original")
 @router.get(LIBRARY + "/original")
 def original(visit: Asking, evidence: Source) -> Response:
-    """A file of one document; a PDF opens in the browser, others are handed to the computer's own programs."""
+    """The original file of one document; a PDF opens in the browser, others are downloaded."""
     kind = ORIGINALS.get(evidence.media_type)
     if kind is None:
         raise UnknownName("kept.no_source", sources=())
@@ -222,7 +221,7 @@ def original(visit: Asking, evidence: Source) -> Response:
 @router.get(ANSWER + "/image")
 @router.get(LIBRARY + "/image")
 def image(visit: Asking, evidence: Source, answer: Of, start: int = 0, end: int = 0, page: int = 0) -> Response:
-    """The page of a source as an image (PNG), ``start:end`` of the source marked, and what belongs to it."""
+    """The page of a source as an image (PNG), with ``start:end`` and the marks that belong to it."""
     span = _span(evidence, (start, end))
     others = page_images.beside(answer, evidence, span) if answer and span else ()
     if answer and span and not answer.marks_of(evidence.marker, *span):  # it opens a section without marks

@@ -1,6 +1,6 @@
-"""Uploads: files sent by a browser, what is read of them beside their pages, and publishing them into a collection.
+"""Uploads: files sent by a browser, a preview of what was read, and publication into a collection.
 
-What was read is shown as the page of a dry run, in a frame that runs nothing (``protection.DOCUMENT_POLICY``).
+The preview is the page of a dry run, in a frame without scripts (``protection.DOCUMENT_POLICY``).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ TAKEN = ("new", "changed", "same", "moved")  # outcomes of a dry run in which th
 
 @router.get("")
 def form(visit: Librarian, collection: str = "") -> Response:
-    """The form, and what waits."""
+    """The form, and the uploads that wait."""
     names, waiting = sorted(lookups.collection_names(visit.session)), uploads.listing(visit.session)
     most, ready = visit.site.settings.read.file_bytes, Counter(one.collection for one in _ready(visit.session))
     running = [job for job in jobs.jobs(visit.session) if job.kind == "import" and job.outcome is None]
@@ -54,7 +54,7 @@ def send(
     files: Annotated[list[UploadFile], File()],
     collection: Annotated[str, Form()] = "",
 ) -> Response:
-    """Keep the files apart and begin to read them."""
+    """Store the files apart from the library and begin to read them."""
     if not files or len(files) > MOST:
         raise UsageError("upload.files", most=MOST)
     session = visit.session
@@ -64,7 +64,7 @@ def send(
 
 
 def looked(session: Session, waiting: list[Upload], hooks: Hooks) -> Message:
-    """Read each file as an import would, and keep the pages that show what was read: another person may publish it."""
+    """Read each file as an import would, and keep preview pages in each language: another person may publish it."""
     for upload in waiting:
         title, day = importing.previewed_title(session, upload.collection, None), date.today().isoformat()
         with ExitStack() as stack:
@@ -91,9 +91,9 @@ def _outcome(file: FilePreview | None) -> Message:
 
 
 def _proposed(session: Session, waiting: Upload, file: FilePreview | None) -> dict[str, str]:
-    """Title and edition of the only document of ``file``, and the ids of those with nearly its text.
+    """Title and edition of the only document in ``file``, and the ids of documents with nearly its text.
 
-    The title is its first heading where it is the file's name.
+    If the title is the file's name, the first heading replaces it.
     """
     if file is None or len(file.documents) != 1:
         return {}
@@ -105,7 +105,7 @@ def _proposed(session: Session, waiting: Upload, file: FilePreview | None) -> di
 
 @router.get("/{upload_id}")
 def one(visit: Librarian, upload_id: str) -> Response:
-    """One that waits: what was read of it, and whether to publish it."""
+    """One upload: its preview, and the form to publish it."""
     return _shown(visit, uploads.upload(visit.session, upload_id))
 
 
@@ -153,7 +153,7 @@ def _inherited(old: Document, values: dict[str, str]) -> dict[str, str]:
 
 @router.get("/{upload_id}/preview")
 def preview(visit: Librarian, upload_id: str) -> Response:
-    """The page of what was read of it."""
+    """The page of its preview."""
     path = uploads.preview_of(visit.session, uploads.upload(visit.session, upload_id), visit.language)
     if not path.is_file():
         raise UnknownName("choice.unknown")
@@ -200,9 +200,9 @@ def publish(
 
 @router.post("/publish")
 def publish_all(visit: Librarian, collection: Annotated[str, Form()]) -> Response:
-    """Import all that wait in a collection, were read, and may be published by the visitor, as one change.
+    """Publish, as one change, every readable upload of a collection that the visitor may publish.
 
-    None of them where one would take the place of another document of its file's name: that is looked at by itself.
+    Refuse if one would replace another document of the same file name: that one is published by itself.
     """
     session = visit.session
     ready = [one for one in reversed(_ready(session)) if one.collection == collection]  # of one name the newest stays
@@ -220,6 +220,6 @@ def _ready(session: Session) -> list[Upload]:
 
 @router.post("/{upload_id}/discard")
 def discard(visit: Librarian, upload_id: str) -> Response:
-    """Forget it."""
+    """Delete the upload."""
     uploads.discard(visit.session, uploads.upload(visit.session, upload_id))
     return pages.redirect("/library/upload", notice="deleted")
