@@ -51,7 +51,7 @@ NOTICES = {  # notes that nobody may miss
 def view(answer: Answer, language: str = "", audience: Audience = "staff") -> AnswerView:
     """``answer`` in ``language`` ("": its own) for ``audience``. Patients are not shown commands and file names."""
     language = language or answer.language
-    staff, sources = audience == "staff", _listed(answer)
+    staff, sources = audience == "staff", _listed_sources(answer)
     purpose = "explain_staff" if staff and answer.workflow == "explain" else answer.workflow
     return AnswerView(
         language=language,
@@ -74,7 +74,7 @@ def view(answer: Answer, language: str = "", audience: Audience = "staff") -> An
     )
 
 
-def _listed(answer: Answer) -> tuple[Evidence, ...]:
+def _listed_sources(answer: Answer) -> tuple[Evidence, ...]:
     """The sources listed below an answer; with sections only those that it cites."""
     if answer.receipts is None:
         return answer.evidence
@@ -148,7 +148,7 @@ def _source(evidence: Evidence, answer: Answer, language: str) -> SourceView:
     details += pages({page for citation in citations for page in _pages(citation)})
     details += [message("answer.ocr", confidence=passage.ocr)] if passage.ocr is not None else []
     texts = [*(words(detail, language) for detail in details), one_line(headings)]
-    best = max(citations, key=lambda citation: _shared(citation.quote, answer.question), default=None)
+    best = max(citations, key=lambda citation: _common_runs(citation.quote, answer.question), default=None)
     start, end = (best.start, best.end) if best else (0, 0)
     return SourceView(
         marker=evidence.marker,
@@ -166,7 +166,7 @@ def _pages(citation: Citation) -> set[int]:
     return {box.page for box in citation.boxes} or {citation.page} - {0}
 
 
-def _shared(quote: str, question: str) -> int:
+def _common_runs(quote: str, question: str) -> int:
     """The number of runs of ``RUN`` characters that a quotation shares with the question."""
     one, other = (" ".join(text.casefold().split()) for text in (quote, question))
     return len(
@@ -195,7 +195,13 @@ def badge_view(verification: Verification, language: str) -> BadgeView:
         title=words(title, language),
         reason=words(message("badge.why", badge=title, reason=reason), language),
         judges=tuple(JudgeView(words(name, language), words(errors, language)) for name, errors in judges),
-        judged=words(message("badge.judged", judges=tuple(_named(*judge) for judge in judges)), language),
+        judged=words(
+            message(
+                "badge.judged",
+                judges=tuple(message("badge.judge_errors", judge=name, errors=errors) for name, errors in judges),
+            ),
+            language,
+        ),
         before=words(message("badge.before", badge=before), language) if differs else "",
         alone=words(message("badge.alone", badges=_alone(verification)), language) if verification.badges else "",
     )
@@ -220,20 +226,7 @@ def _judge(judge: BadgeJudge) -> tuple[Message, Message]:
     return name, message("badge.measured", data=judge.measured_on, errors=errors)
 
 
-def _named(name: Message, errors: Message) -> Message:
-    return message("badge.judge_errors", judge=name, errors=errors)
-
-
 # --- parts ------------------------------------------------------------------------------------------------------------
-
-
-# What a metric is a share of: the counts (part, whole) that it is taken from.
-_SHARES = {
-    "citation_set_precision": ("correct_sets", "sets"),
-    "citation_precision": ("correct_citations", "citations"),
-    "citation_recall": ("valid_cited", "valid"),
-}
-_COUNTED = ("uncited", "unjudged_sets", "unjudged_pairs", "unjudged_references", "malformed")  # told where any are
 
 
 Shown = Callable[[Any, str], PartView]  # a part of the type that it is registered for, and the reader's language

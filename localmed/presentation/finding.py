@@ -1,5 +1,7 @@
 """The sections on a question as a reader sees them: how the question was read, and each section with its marks.
 
+Documents without pages are here too, as text in parts of about a printed page.
+
 A section longer than ``OPEN`` characters is open around its marks; the rest is folded, never left out.
 """
 
@@ -10,12 +12,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from localmed.domain import Answer, Evidence, Message, Receipts, ShownLine, ShownSection, message
+from localmed.domain import Answer, Evidence, Message, Passage, Receipts, ShownLine, ShownSection, message
 from localmed.domain.findings import Closeness, Reading
 from localmed.messages import LANGUAGES, joined
 from localmed.presentation.neutral import one_line, words
 from localmed.presentation.sources import edition, pages, warnings
 from localmed.presentation.tables import grids
+from localmed.text.furniture import spans
 from localmed.text.publications import level
 
 WITHIN = {"en": " › "}  # of a heading and the one below it
@@ -152,7 +155,7 @@ class FindingView:
     absent: tuple[str, ...] = ()  # what it names and no document searched does, unless a stopped collection may
 
 
-def by_language(answer: Answer) -> tuple[Sequence[ShownSection], Sequence[ShownSection]]:
+def split_by_language(answer: Answer) -> tuple[Sequence[ShownSection], Sequence[ShownSection]]:
     """The sections of ``answer`` in its language, and those in others, which may be all where nothing is near."""
     found = answer.receipts or Receipts()
     if answer.found_nothing and not found.others:
@@ -170,7 +173,7 @@ def view(answer: Answer, language: str) -> FindingView | None:
     known, day = answer.by_marker, answer.provenance.day
     lacking = bool(found.absent and not any(section.marks for section in answer.sections))
     far = answer.found_nothing or lacking
-    own, others = by_language(answer)
+    own, others = split_by_language(answer)
     beside = {known[section.best].passage.language for section in others} & {*LANGUAGES}
     near = found.closeness is not Closeness.NOTHING_NEAR and not lacking
     whole, elsewhere = WHOLE if near else 0, 0 if near or lacking else WHOLE
@@ -231,7 +234,7 @@ def _section(
     if section.study and not section.population and not _is_summary(piece):
         details.append(message("finding.no_population"))
     headings = [one for one in piece.passage.headings if one != piece.passage.title]
-    before, shown, after = _folded(section.lines)
+    before, shown, after = _split_at_marks(section.lines)
     held = section.marks or section.lines[:1]
     return SectionView(
         one_line(piece.document_title),
@@ -240,7 +243,7 @@ def _section(
         tuple(
             words(one, language)
             for one in (
-                *_lacks(section),
+                *_missing_names(section),
                 *_population(section, known),
                 *warnings(piece, day, [known[marker] for marker in section.markers]),
             )
@@ -268,7 +271,7 @@ def _doubtful(section: ShownSection, known: dict[str, Evidence]) -> list[Evidenc
     return [of_page[page] for page in sorted(of_page)][:PICTURES]
 
 
-def _lacks(section: ShownSection) -> tuple[Message, ...]:
+def _missing_names(section: ShownSection) -> tuple[Message, ...]:
     return (message("finding.lacks", names=tuple(map(one_line, section.lacks))),) if section.lacks else ()
 
 
@@ -284,7 +287,7 @@ def _population(section: ShownSection, known: dict[str, Evidence]) -> tuple[Mess
     return (message("finding.population", words=text),) if text else ()
 
 
-def _folded(lines: Sequence[ShownLine]) -> tuple[Sequence[ShownLine], Sequence[ShownLine], Sequence[ShownLine]]:
+def _split_at_marks(lines: Sequence[ShownLine]) -> tuple[Sequence[ShownLine], Sequence[ShownLine], Sequence[ShownLine]]:
     """Split ``lines`` into those before, within and after ``OPEN`` characters around the marks."""
     lengths = [line.end - line.start for line in lines]
     if sum(lengths) <= OPEN:
@@ -305,6 +308,54 @@ def _pieces(lines: Sequence[ShownLine], known: dict[str, Evidence]) -> Iterator[
     for line in lines:
         passage = known[line.marker].passage
         yield Piece(one_line(passage.text[line.start : line.end]), line.marked, line.breaks, passage.table)
+
+
+# --- a document without pages, in parts of about a printed page -------------------------------------------------------
+
+
+PART = 3_000  # characters of a part: about a printed page
+
+Mark = tuple[Passage, int, int]  # characters of a passage
+
+
+@dataclass(frozen=True, slots=True)
+class HeadedText:
+    """The sentences and rows under ``headings``."""
+
+    headings: str
+    pieces: tuple[Piece, ...]
+
+
+def parts(document: Sequence[Passage]) -> list[tuple[Passage, ...]]:
+    """Split ``document`` into parts of at most ``PART`` characters, or of one longer passage."""
+    found: list[list[Passage]] = []
+    room = 0
+    for passage in document:
+        room -= len(passage.text)
+        if room < 0 or not found:
+            found.append([])
+            room = PART - len(passage.text)
+        found[-1].append(passage)
+    return [tuple(part) for part in found]
+
+
+def under_headings(part: Sequence[Passage], marks: Sequence[Mark], language: str) -> tuple[HeadedText, ...]:
+    """``part`` as it is shown, with ``marks``."""
+    found = []
+    for headings, passages in groupby(part, key=lambda one: [name for name in one.headings if name != one.title]):
+        pieces = tuple(piece for passage in passages for piece in _text_pieces(passage, marks))
+        found.append(HeadedText(joined(map(one_line, headings), language, WITHIN), pieces))
+    return tuple(found)
+
+
+def _text_pieces(passage: Passage, marks: Sequence[Mark]) -> Iterator[Piece]:
+    text, last = passage.text, 0
+    own = [(start, end) for one, start, end in marks if one.id == passage.id]
+    for start, end in spans(passage):
+        marked = any(start < last_one and first < end for first, last_one in own)
+        breaks = last == 0 or "\n" in text[last:start]
+        yield Piece(one_line(text[start:end]), marked, breaks, passage.table)
+        last = end
 
 
 # --- as JSON ----------------------------------------------------------------------------------------------------------
@@ -354,7 +405,7 @@ def section_value(section: ShownSection, known: dict[str, Evidence]) -> dict[str
 def finding_value(answer: Answer) -> dict[str, object]:
     """How the question of ``answer`` was read, and its sections, as JSON."""
     found = answer.receipts or Receipts()
-    known, (own, others) = answer.by_marker, by_language(answer)
+    known, (own, others) = answer.by_marker, split_by_language(answer)
     return {
         "status": answer.status.value,
         "notes": [words(note, answer.language) for note in answer.notes],

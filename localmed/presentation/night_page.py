@@ -19,6 +19,7 @@ def page(night: Night, language: str) -> str:
     def text(code: str, /, **parameters: str | int | float) -> str:
         return words(message(code, **parameters), language)
 
+    by_change = ((change, [line for line in night.files if line.change == change]) for change in CHANGES)
     return filled(
         "night.html",
         night=night,
@@ -26,15 +27,9 @@ def page(night: Night, language: str) -> str:
         text=text,
         words=lambda line: words(line, language),
         listed=lambda names: joined(names, language),
-        groups=groups(night),
+        groups=[(change, files) for change, files in by_change if files],
         lines=[words(line, language) for line in summary(night)],
     )
-
-
-def groups(night: Night) -> list[tuple[str, list[object]]]:
-    """The files by their outcome, in the report's order."""
-    listed = [(change, [line for line in night.files if line.change == change]) for change in CHANGES]
-    return [(change, list(lines)) for change, lines in listed if lines]
 
 
 def summary(night: Night) -> Iterator[Message]:

@@ -145,7 +145,7 @@ def reading_level(part: ReadingLevelPart, language: str) -> PartView:
 Lines = list[tuple[PartView, list[PartView]]]  # each line of an order, with what explains words of it
 
 
-def beside(parts: Sequence[Part], shown: Sequence[PartView]) -> tuple[Lines, list[PartView]]:
+def terms_by_line(parts: Sequence[Part], shown: Sequence[PartView]) -> tuple[Lines, list[PartView]]:
     """Each line with the terms that occur in it first; and the parts that belong to no line."""
     lines = [
         (part, view, list[PartView]()) for part, view in zip(parts, shown, strict=True) if isinstance(part, LinePart)

@@ -15,16 +15,16 @@ FOLDED = "[...]"  # more of a section, left out
 CELLS = " | "  # between the cells of a row
 
 
-def stated(view: AnswerView, question: str, day: str) -> tuple[str, ...]:
+def status_lines(view: AnswerView, question: str, day: str) -> tuple[str, ...]:
     """The question, its date and the result of the check: lines for every copy of ``view``."""
     asked = words(message("answer.asked", question=one_line(question), date=day), view.language)
     badge = (view.badge.title, view.badge.reason) if view.badge else (view.headline,) if view.headline else ()
     return (asked, *badge)
 
 
-def copied(view: AnswerView, question: str, day: str) -> str:
+def text_to_copy(view: AnswerView, question: str, day: str) -> str:
     """``view`` to paste elsewhere, with the question, its date and the result of the check."""
-    asked, *badge = stated(view, question, day)
+    asked, *badge = status_lines(view, question, day)
     return "\n".join(
         (asked, *(badge if view.badge else ()), *view.notices, *view.notes, "", plain(view, counted=not view.sources))
     )

@@ -36,10 +36,10 @@ def warnings(evidence: Evidence, day: str, beside: Sequence[Evidence] = ()) -> l
     told += [message("answer.overdue", date=evidence.overdue)] if evidence.overdue else []
     years = age(evidence.edition, day)
     told += [message("answer.age", count=years)] if years >= OLD.get(evidence.kind, ANY_OLD) else []
-    return told + _of_passages((evidence, *beside))
+    return told + _passage_warnings((evidence, *beside))
 
 
-def _of_passages(shown: Sequence[Evidence]) -> list[Message]:
+def _passage_warnings(shown: Sequence[Evidence]) -> list[Message]:
     """Warnings about single passages: text addressed to a model, doubtful tables, notes of the librarian."""
     told = [message("answer.planted")] if any(piece.planted for piece in shown) else []
     told += [message("answer.table_doubtful")] if any(piece.passage.doubtful for piece in shown) else []

@@ -79,7 +79,7 @@ def _claim_rows(part: ClaimPart, language: str) -> Iterable[Row]:
         if studies:
             yield Row(
                 words(Message(code), language),
-                joined((_placed(study, language) for study in studies), language, CLAUSES),
+                joined((_study_with_origin(study, language) for study in studies), language, CLAUSES),
             )
 
 
@@ -162,7 +162,7 @@ def _title(study: Titled) -> str:
     return one_line(f"{study.title} ({study.edition})" if study.edition else study.title)
 
 
-def _placed(study: Titled, language: str) -> str:
+def _study_with_origin(study: Titled, language: str) -> str:
     """A study by title and date, and whether it came with the answer, which makes it no independent evidence."""
     code = "verify.study_given" if study.from_answer else "verify.study_found"
     return words(Message(code, (("title", _title(study)),)), language)

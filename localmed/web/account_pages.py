@@ -21,10 +21,10 @@ PATH = "/admin/accounts"
 @router.get(PATH)
 def listing(visit: Accounts, made: str = "") -> Response:
     """All accounts, and the form for a new one; ``made`` was just created."""
-    return _listed(visit, Account("", SessionRole.READER), made=made)
+    return _list_page(visit, Account("", SessionRole.READER), made=made)
 
 
-def _listed(visit: Accounts, typed: Account, fault: Message | None = None, made: str = "") -> Response:
+def _list_page(visit: Accounts, typed: Account, fault: Message | None = None, made: str = "") -> Response:
     """All accounts, and the form as it was ``typed`` before the ``fault``."""
     known, roles = accounts.accounts(visit.site.data), tuple(SessionRole)
     told = made if made in {account.user for account in known} else ""
@@ -44,7 +44,7 @@ def create(
     try:
         accounts.create(visit.session, typed, password, temporary=True)
     except UsageError as error:
-        return _listed(visit, typed, error.full_message)
+        return _list_page(visit, typed, error.full_message)
     return pages.redirect(PATH, made=user)
 
 
@@ -72,7 +72,7 @@ def set_password(visit: Accounts, user: str, password: Annotated[str, Form()] = 
 
 
 @router.get("/account/tokens")
-def tokens_held(visit: Asking) -> Response:
+def list_tokens(visit: Asking) -> Response:
     """The visitor's valid tokens."""
     return _tokens(visit, "")
 

@@ -35,7 +35,7 @@ from localmed.site import lookups, orders, records
 from localmed.site.session import Session, caller_of
 from localmed.text.language import clean
 from localmed.web import pages, sources, streams
-from localmed.web.ask import EVENT_STREAM, admitted, asking, kept_answer, question_of
+from localmed.web.ask import EVENT_STREAM, asking, enter_queue, kept_answer, question_of
 from localmed.web.search import TYPED
 from localmed.web.streams import Event, Work
 from localmed.web.visits import Visit, anybody
@@ -170,7 +170,7 @@ def answer_value(kept: Kept, language: str) -> dict[str, Any]:
 
 def respond(visit: Visit, request: Request, asked_text: str, work: Work, asked_with: AskedWith = ALONE) -> Response:
     """The answer of ``work`` as JSON, or as events."""
-    queued, id_ = admitted(visit, work)
+    queued, id_ = enter_queue(visit, work)
 
     def value_of(answer: Answer) -> dict[str, Any]:
         return answer_value(kept_answer(visit, asked_text, answer, id_, asked_with), visit.language)
@@ -281,7 +281,7 @@ def image_of_answer(
 ) -> Response:
     """The page of a source as an image (PNG), the cited text marked."""
     answer = sources.kept_answer(visit, answer_id)
-    return sources.image(visit, sources.cited(visit, answer_id, marker), answer, start, end, page)
+    return sources.image(visit, sources.cited_source(visit, answer_id, marker), answer, start, end, page)
 
 
 # --- the library ------------------------------------------------------------------------------------------------------

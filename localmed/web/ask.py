@@ -28,7 +28,7 @@ from localmed.people.feedback import Opinion
 from localmed.people.history import ALONE, AskedWith, Kept
 from localmed.presentation import finding, neutral, order, verify
 from localmed.presentation.answer import view
-from localmed.presentation.plain import copied, stated
+from localmed.presentation.plain import status_lines, text_to_copy
 from localmed.presentation.views import AnswerView
 from localmed.process.hooks import SILENT, Hooks
 from localmed.retrieval.suggesting import suggestions
@@ -162,7 +162,7 @@ def asking(session: Session, text: str, asked_with: AskedWith, thorough: bool = 
 
 
 @router.post("/ask/suggestions")
-def suggested(visit: Asking, question: Annotated[str, Form()] = "") -> list[str]:
+def suggest(visit: Asking, question: Annotated[str, Form()] = "") -> list[str]:
     """Headings, titles and medicines of the library that begin like ``question``; nothing is stored."""
     with visit.session.answering() as workspace:
         return list(suggestions(workspace.library, clean(question)[:TYPED]))
@@ -192,27 +192,27 @@ def respond(visit: Visit, request: Request, asked_text: str, work: Work, asked_w
     def shown(event: Event) -> Any:
         if event.kind == "sections":
             notes = pages.lines(event.value.notes, visit)
-            return pages.fragment(visit, "passages.html", notes=notes, **found_in(visit, event.value))
+            return pages.fragment(visit, "passages.html", notes=notes, **section_values(visit, event.value))
         if event.kind == "answer":
             kept = kept_answer(visit, asked_text, event.value, id_, asked_with)
-            values, box = values_of(visit, kept), box_of_kept(visit, kept)
+            values, box = answer_values(visit, kept), box_of_kept(visit, kept)
             html = pages.fragment(visit, "answer_body.html", **values)
             above = pages.fragment(visit, "ask_form.html", **box) if box else ""
-            return {"html": html, "box": above, "path": path_of(kept), "said": ended(values["view"])}
+            return {"html": html, "box": above, "path": path_of(kept), "said": spoken_result(values["view"])}
         return streams.in_words(event, visit)
 
-    queued, id_ = admitted(visit, work)
+    queued, id_ = enter_queue(visit, work)
     if EVENT_STREAM in request.headers.get("accept", ""):
         return streams.events(visit, queued, shown)
     return pages.redirect(path_of(kept_answer(visit, asked_text, queued(SILENT), id_, asked_with)))
 
 
-def ended(shown: AnswerView) -> str:
+def spoken_result(shown: AnswerView) -> str:
     """The result for a screen reader: its headline and its badge."""
     return " ".join(filter(None, (shown.headline, shown.badge.title if shown.badge else "")))
 
 
-def admitted(visit: Visit, work: Work) -> tuple[Work, str]:
+def enter_queue(visit: Visit, work: Work) -> tuple[Work, str]:
     """``work`` with a place in the queue, and the id of its answer. Raise ``Busy`` if there is no place."""
     queue: Queue = visit.request.app.state.queue
     place, id_ = queue.enter(visit.session.caller.user), history.new_id()
@@ -237,7 +237,7 @@ def path_of(kept: Kept) -> str:
     return f"/answers/{kept.id}"
 
 
-def found_in(visit: Visit, answer: Answer, base: str = "") -> dict[str, Any]:
+def section_values(visit: Visit, answer: Answer, base: str = "") -> dict[str, Any]:
     """Values of ``sections.html``, and the page beside it: the first link of ``answer``.
 
     ``base`` is the address of a kept answer's sources; without it they are passages of the library.
@@ -252,20 +252,20 @@ def found_in(visit: Visit, answer: Answer, base: str = "") -> dict[str, Any]:
         piece, span = first
         path = f"{base}/sources/{quote(piece.marker)}" if base else f"/passages/{piece.passage.id}"
         (now,) = visit.session.standing((piece,))
-        beside = sources.values_of(visit, now, path, span, answer=answer if base else None)
+        beside = sources.source_values(visit, now, path, span, answer=answer if base else None)
     listed = (*shown.sections, *shown.others) if shown else ()
     known_documents = lookups.documents_of(visit.session, (one.document for one in listed))
     governed = {name: document.governance for name, document in known_documents.items()}
     return {"finding": shown, "governed": governed, "blocks": finding.blocks, "beside": beside}
 
 
-def values_of(visit: Visit, kept: Kept, since: bool = True) -> dict[str, Any]:
+def answer_values(visit: Visit, kept: Kept, since: bool = True) -> dict[str, Any]:
     """Values of ``answer_body.html``. Sources have their present status or, without ``since``, that of the answer."""
     holds, answer = history.holds(visit.session, kept.answer), kept.answer
     if holds and since:
         answer = history.standing(visit.session, answer)
     shown = view(answer, visit.language)
-    order_lines, parts = order.beside(answer.parts, shown.parts)
+    order_lines, parts = order.terms_by_line(answer.parts, shown.parts)
     basis = {
         "kept": kept,
         "sheet": False,
@@ -276,8 +276,8 @@ def values_of(visit: Visit, kept: Kept, since: bool = True) -> dict[str, Any]:
         "unclear": orders.unclear(answer),
         "several": orders.several_medicines(answer),
         "in_other_words": {name: order.in_other_words(answer, name) for name in LANGUAGES},
-        "state": "\n".join(stated(shown, kept.asked_text, answer.provenance.day)),
-        "copied": copied(shown, kept.asked_text, answer.provenance.day),
+        "state": "\n".join(status_lines(shown, kept.asked_text, answer.provenance.day)),
+        "copied": text_to_copy(shown, kept.asked_text, answer.provenance.day),
         "masked": MASK in kept.asked_text,
         "printed": pages.moment(time.time()),
         "library_day": pages.moment(lookups.generation_date(visit.session, answer.provenance.generation)),
@@ -289,7 +289,7 @@ def values_of(visit: Visit, kept: Kept, since: bool = True) -> dict[str, Any]:
         "votes": verify.votes(answer.parts, visit.language),
     }
     is_shown = holds or not since
-    found = found_in(visit, answer if is_shown else replace(answer, evidence=(), receipts=None), path_of(kept))
+    found = section_values(visit, answer if is_shown else replace(answer, evidence=(), receipts=None), path_of(kept))
     return {**basis, **found, **({"beside": None} if order_lines else {})}  # beside an order stands what it means
 
 
@@ -308,7 +308,7 @@ def answer_page(visit: Asking, answer_id: str) -> Response:
     """A kept answer."""
     kept = history.kept(visit.session, answer_id)
     box = box_of_kept(visit, kept)
-    return pages.page(visit, "answer.html", **values_of(visit, kept), **box, asks=bool(box))
+    return pages.page(visit, "answer.html", **answer_values(visit, kept), **box, asks=bool(box))
 
 
 @router.get("/answers/{answer_id}/sheet")
@@ -316,7 +316,7 @@ def sheet(visit: Asking, answer_id: str) -> Response:
     """A kept answer to print: the question, the sections with images of their pages, and the date."""
     kept = history.kept(visit.session, answer_id)
     history.require_held(visit.session, kept.answer)
-    return pages.page(visit, "answer.html", **(values_of(visit, kept) | {"sheet": True, "asks": True}))
+    return pages.page(visit, "answer.html", **(answer_values(visit, kept) | {"sheet": True, "asks": True}))
 
 
 @router.get("/answers/{answer_id}/holds")

@@ -29,7 +29,7 @@ from localmed.process.hooks import SILENT, Hooks
 from localmed.text.language import clean
 from localmed.web import streams
 from localmed.web.api import LONGEST, Program, answer_value, words_of
-from localmed.web.ask import admitted, kept_answer, question_of
+from localmed.web.ask import enter_queue, kept_answer, question_of
 from localmed.web.streams import Work
 from localmed.web.visits import Visit
 
@@ -89,7 +89,7 @@ def complete(visit: Program, request: Request, body: ChatBody) -> Response:
     def work(hooks: Hooks) -> Answer:
         return visit.session.ask(text, SearchFilter(), None, asked_with.earlier, hooks)
 
-    (queued, answer_id), id_ = admitted(visit, work), f"chatcmpl-{secrets.token_hex(12)}"
+    (queued, answer_id), id_ = enter_queue(visit, work), f"chatcmpl-{secrets.token_hex(12)}"
     if body.stream:
         pieces = _pieces(visit, queued, id_, partial(kept_answer, visit, text, id_=answer_id, asked_with=asked_with))
         lines = streams.to_its_end(pieces, partial(_error_line, visit))

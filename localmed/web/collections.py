@@ -78,10 +78,10 @@ Described = Annotated[CollectionForm, Depends(form_of)]
 @router.get("")
 def listing(visit: Librarian) -> Response:
     """All collections, first priority first."""
-    return _listed(visit, CollectionForm("", "", "100", "", "", ()))
+    return _list_page(visit, CollectionForm("", "", "100", "", "", ()))
 
 
-def _listed(visit: Librarian, typed: CollectionForm, fault: Message | None = None) -> Response:
+def _list_page(visit: Librarian, typed: CollectionForm, fault: Message | None = None) -> Response:
     """The collections, and the form as it was ``typed`` before the ``fault``."""
     rows: list[CollectionRow] = []
     with suppress(NoLibrary):
@@ -96,7 +96,7 @@ def create(visit: Librarian, described: Described, name: Annotated[str, Form()] 
         collection = described.applied(Collection(name, name))
         changes.require_new(visit.session, name, described.groups)
     except UsageError as error:
-        return _listed(visit, replace(described, name=name), error.full_message)
+        return _list_page(visit, replace(described, name=name), error.full_message)
     return job_pages.change(
         visit, "collection", "/library/collections", changes.create_collection, collection, described.groups
     )

@@ -80,14 +80,14 @@ SORTS: dict[str, tuple[Callable[[Document], Any], bool]] = {  # key, newest firs
 @router.get("")
 def listing(visit: Librarian, collection: str = "", status: str = "") -> Response:
     """The documents of a collection or a status."""
-    return _listed(visit, DocumentFilter(collection, status))
+    return _list_page(visit, DocumentFilter(collection, status))
 
 
 @router.post("")
-async def filtered(visit: Librarian, request: Request) -> Response:
+async def filter_list(visit: Librarian, request: Request) -> Response:
     """The list with every limit, in another order, or with titles to edit."""
     form = await request.form()
-    return await run_in_threadpool(_listed, visit, DocumentFilter.of(form), edits="edits" in form)
+    return await run_in_threadpool(_list_page, visit, DocumentFilter.of(form), edits="edits" in form)
 
 
 @router.post("/set")
@@ -124,11 +124,11 @@ def _set_many(
         for one in planned:
             changes.require_governable(visit.session, one)
     except UsageError as error:
-        return _listed(visit, limits, given, chosen, error.full_message, bool(titles), titles)
+        return _list_page(visit, limits, given, chosen, error.full_message, bool(titles), titles)
     return change(visit, "govern", address(limits.collection), changes.govern, planned)
 
 
-def _listed(
+def _list_page(
     visit: Librarian,
     chosen: DocumentFilter,
     typed: dict[str, str] | None = None,
@@ -167,10 +167,10 @@ def _listed(
 @router.get("/{document_id}")
 def one(visit: Librarian, document_id: str) -> Response:
     """One document."""
-    return _shown(visit, document_id)
+    return _document_page(visit, document_id)
 
 
-def _shown(
+def _document_page(
     visit: Librarian,
     document_id: str,
     typed: dict[str, str] | None = None,
@@ -213,22 +213,22 @@ def _shown(
 @router.post("/{document_id}/withdraw")
 def withdraw(visit: Librarian, document_id: str, reason: Annotated[str, Form()] = "") -> Response:
     """Withdraw the document from use."""
-    return _withdrawn(visit, document_id, True, reason)
+    return _set_withdrawal(visit, document_id, True, reason)
 
 
 @router.post("/{document_id}/reinstate")
 def reinstate(visit: Librarian, document_id: str, reason: Annotated[str, Form()] = "") -> Response:
     """Take a withdrawal back."""
-    return _withdrawn(visit, document_id, False, reason)
+    return _set_withdrawal(visit, document_id, False, reason)
 
 
-def _withdrawn(visit: Librarian, document_id: str, withdrawn: bool, reason: str) -> Response:
+def _set_withdrawal(visit: Librarian, document_id: str, withdrawn: bool, reason: str) -> Response:
     document = lookups.document(visit.session, document_id)
     if not reason.strip() or len(reason) > LONGEST_REASON:
         error = UsageError("web.documents.reason", most=LONGEST_REASON)
-        return _shown(visit, document_id, reason=reason, reason_fault=error.full_message)
+        return _document_page(visit, document_id, reason=reason, reason_fault=error.full_message)
     changes.withdraw(visit.session, document, withdrawn, reason.strip())
-    return _back(document, "withdrawn" if withdrawn else "reinstated")
+    return _redirect_to(document, "withdrawn" if withdrawn else "reinstated")
 
 
 @router.post("/{document_id}/supersede")
@@ -248,10 +248,10 @@ def current(visit: Librarian, document_id: str) -> Response:
 
 def _mark(visit: Visit, document: Document, status: Status, after: str = "") -> Response:
     visit.session.may_change()
-    return begin(visit, "mark", _page_of(document), _marked, document, status, after)
+    return begin(visit, "mark", _page_of(document), _set_status, document, status, after)
 
 
-def _marked(session: Session, document: Document, status: Status, after: str, hooks: Hooks) -> Message:  # noqa: ARG001
+def _set_status(session: Session, document: Document, status: Status, after: str, hooks: Hooks) -> Message:  # noqa: ARG001
     """Set the status and report the one now in force."""
     changes.mark(session, document, status, after)
     now = lookups.document(session, document.id).status
@@ -263,22 +263,22 @@ async def govern(visit: Librarian, document_id: str, request: Request) -> Respon
     """Set title, edition, tags and governance."""
     form = await request.form()
     values = {field: value.strip() for field in FIELDS if isinstance(value := form.get(field), str)}
-    return await run_in_threadpool(_governed, visit, document_id, values)
+    return await run_in_threadpool(_set_governance, visit, document_id, values)
 
 
-def _governed(visit: Librarian, document_id: str, values: dict[str, str]) -> Response:
+def _set_governance(visit: Librarian, document_id: str, values: dict[str, str]) -> Response:
     document = lookups.document(visit.session, document_id)
     stored = lookups.set_of(document)
     changed = {name: value for name, value in values.items() if value != stored[name]}
     try:
         return _set(visit, document, changed)
     except UsageError as error:
-        return _shown(visit, document_id, values, error.full_message)
+        return _document_page(visit, document_id, values, error.full_message)
 
 
 def _set(visit: Visit, document: Document, changed: dict[str, str]) -> Response:
     if not changed:
-        return _back(document, "saved")
+        return _redirect_to(document, "saved")
     planned = Change((document,), changed)
     changes.require_governable(visit.session, planned)
     return change(visit, "govern", _page_of(document), changes.govern, [planned])
@@ -288,10 +288,10 @@ def _set(visit: Visit, document: Document, changed: dict[str, str]) -> Response:
 async def correct_headings(visit: Librarian, document_id: str, request: Request) -> Response:
     """Rename headings or mark them as none; ``undo`` restores one."""
     form = {name: value.strip() for name, value in (await request.form()).items() if isinstance(value, str)}
-    return await run_in_threadpool(_corrected, visit, document_id, form)
+    return await run_in_threadpool(_set_headings, visit, document_id, form)
 
 
-def _corrected(visit: Visit, document_id: str, form: dict[str, str]) -> Response:
+def _set_headings(visit: Visit, document_id: str, form: dict[str, str]) -> Response:
     details, changed = lookups.document_details(visit.session, document_id), {}
     for heading in details.headings:
         value = heading.set_to(form.get(heading.field, ""), f"no {heading.field}" in form)
@@ -321,7 +321,7 @@ def remark(
         raise UsageError("web.error.malformed")
     document, passage = lookups.document(visit.session, document_id), lookups.passage(visit.session, passage_id)
     changes.remark(visit.session, passage, **acts[act])  # type: ignore[arg-type]
-    return _back(document, "saved")
+    return _redirect_to(document, "saved")
 
 
 @router.post("/{document_id}/passages/{passage_id}/try")
@@ -337,7 +337,7 @@ def try_passage(visit: Librarian, document_id: str, passage_id: str, question: A
         if passage_id in {known[marker].passage.id for marker in section.markers}
     )
     tried = {"passage": passage_id, "question": text, "place": next(places, 0), "most": TRIED}
-    return _shown(visit, document_id, tried=tried)
+    return _document_page(visit, document_id, tried=tried)
 
 
 @router.post("/{document_id}/pages/{page}/wrong")
@@ -351,7 +351,7 @@ def read_wrongly(visit: Librarian, document_id: str, page: int, what: Annotated[
     for passage in details.passages:
         if page in (passage.pages or (0,)):
             changes.remark(visit.session, passage, note=note)
-    return _back(details.document, "saved")
+    return _redirect_to(details.document, "saved")
 
 
 @router.post("/{document_id}/remove")
@@ -370,5 +370,5 @@ def _page_of(document: Document) -> str:
     return f"/library/documents/{document.id}"
 
 
-def _back(document: Document, notice: str) -> Response:
+def _redirect_to(document: Document, notice: str) -> Response:
     return pages.redirect(_page_of(document), notice=notice)

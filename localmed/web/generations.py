@@ -33,7 +33,7 @@ def listing(visit: Librarian) -> Response:
 
 
 @router.get("/{number}")
-def going_back(visit: Librarian, number: int) -> Response:
+def preview_rollback(visit: Librarian, number: int) -> Response:
     """The changes that a return would undo."""
     return pages.page(visit, "rollback.html", undone=lookups.undone_by_rollback(visit.session, number))
 
@@ -42,10 +42,10 @@ def going_back(visit: Librarian, number: int) -> Response:
 def rollback(visit: Librarian, number: int) -> Response:
     """Return to a generation."""
     visit.session.may_change()
-    return begin(visit, "rollback", "/library/generations", _gone_back, number)
+    return begin(visit, "rollback", "/library/generations", _return_to, number)
 
 
-def _gone_back(session: Session, number: int, hooks: Hooks) -> Message:
+def _return_to(session: Session, number: int, hooks: Hooks) -> Message:
     """Return to it; name documents that answer now before their effective date."""
     del hooks  # they reach it by ``hooks.active``
     waiting = lookups.waiting(session)

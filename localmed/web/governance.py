@@ -73,11 +73,11 @@ def _table(
 @router.post("/governance/{name}")
 async def edit(visit: Librarian, name: str, request: Request, page: int = 1) -> Response:
     """Save the changed cells: all of them, or none if a row is wrong."""
-    rows = _edited(await request.form())
+    rows = _changed_rows(await request.form())
     return await run_in_threadpool(_set, visit, name, page, rows)
 
 
-def _edited(form: FormData) -> list[EditedRow]:
+def _changed_rows(form: FormData) -> list[EditedRow]:
     """The rows with a changed cell; each row carries its old values."""
     rows = []
     for field, stated in form.multi_items():

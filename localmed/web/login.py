@@ -61,7 +61,7 @@ def sign_in(
             alerts.tell(site.settings, "sign_in", error.full_message)
         status = 401 if isinstance(error, UsageError) else 503 if isinstance(error, Unreachable) else 429
         return _form(visit, path, status, error.full_message)
-    return signed_in(visit, account, path, "break glass" if broke_glass else "")
+    return sign_in_as(visit, account, path, "break glass" if broke_glass else "")
 
 
 def address_of(visit: Visit) -> str:
@@ -105,7 +105,7 @@ def come_back(visit: Anybody) -> Response:
     return reply
 
 
-def signed_in(visit: Visit, account: Account, path: str, remark: str = "") -> Response:
+def sign_in_as(visit: Visit, account: Account, path: str, remark: str = "") -> Response:
     """Sign ``account`` in and redirect to ``path``; ``remark`` is written to the audit log."""
     return begin_login(visit, account, pages.redirect(path), remark)
 
@@ -162,7 +162,7 @@ def change_password(
         accounts.set_password(visit.session, user, fresh)
     except (UsageError, Busy) as error:
         return pages.page(visit, "account.html", 400, error=error.full_message)
-    return signed_in(
+    return sign_in_as(
         visit, account, "/?notice=saved" if visit.login and visit.login.temporary else "/account?notice=saved"
     )
 

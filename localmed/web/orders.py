@@ -18,7 +18,7 @@ from localmed.site import orders
 from localmed.text.language import clean
 from localmed.web import pages
 from localmed.web.ask import path_of, question_of, respond
-from localmed.web.practice import given, uploaded_record
+from localmed.web.practice import pasted_or_uploaded, uploaded_record
 from localmed.web.visits import Asking
 from localmed.workflows.explain import ExplainInput
 
@@ -45,7 +45,7 @@ def explain(
     file: UploadFile | None = None,
 ) -> Response:
     """Explain the order, pasted or in a ``file``, and answer the questions about it, one a line."""
-    text = orders.text_of(given(order, file))
+    text = orders.text_of(pasted_or_uploaded(order, file))
     asked_texts = tuple(line.strip() for line in clean(questions).splitlines() if line.strip())
     task = ExplainInput(text, uploaded_record(record, None), asked_texts)
     return respond(visit, request, text, lambda hooks: visit.session.explain(task, SearchFilter(), hooks))

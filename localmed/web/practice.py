@@ -48,19 +48,19 @@ def _read(visit: Visit, question: str, pico: bool, record: PatientRecord) -> Res
         record=record,
         notes=pages.lines(record.notes, visit),
         rows=[
-            *(labelled(entry, visit.language) for entry in record.entries),
+            *(with_labels(entry, visit.language) for entry in record.entries),
             *(RecordEntry(EntryKind.PROBLEM, "", "") for _ in range(MORE)),
         ],
         kinds=list(EntryKind),
     )
 
 
-def labelled(entry: RecordEntry, language: str) -> RecordEntry:
+def with_labels(entry: RecordEntry, language: str) -> RecordEntry:
     """``entry`` with words for a coded sex or pregnancy."""
     return replace(entry, text=_word(entry.kind, entry.text, language)) if entry.kind in CODED else entry
 
 
-def coded(entry: RecordEntry) -> RecordEntry:
+def with_codes(entry: RecordEntry) -> RecordEntry:
     """``entry`` with the code for a sex or pregnancy in words; unchanged otherwise."""
     codes = {_word(entry.kind, code, name): code for code in records.CODES.get(entry.kind, ()) for name in LANGUAGES}
     return replace(entry, text=codes.get(entry.text, entry.text))
@@ -70,7 +70,7 @@ def _word(kind: EntryKind, code: str, language: str) -> str:
     return words_of(Message(f"record.{CODED[kind]}_{code}"), language)
 
 
-def given(pasted: str, file: UploadFile | None) -> bytes:
+def pasted_or_uploaded(pasted: str, file: UploadFile | None) -> bytes:
     """The pasted or uploaded bytes, empty for neither; raise ``UsageError`` for both."""
     data = file.file.read() if file else b""
     if data.strip() and pasted.strip():
@@ -80,7 +80,7 @@ def given(pasted: str, file: UploadFile | None) -> bytes:
 
 def uploaded_record(record: str, file: UploadFile | None) -> PatientRecord | None:
     """The pasted or uploaded record; None for neither."""
-    data = given(record, file)
+    data = pasted_or_uploaded(record, file)
     return records.read(data) if data.strip() else None
 
 
@@ -116,7 +116,7 @@ def corrections(kinds: Lines, texts: Lines, before: Lines, words: Lines) -> list
         raise UsageError("web.error.malformed")
     lines = [" ".join(clean(text).split())[:ENTRY_CHARACTERS] for text in texts]
     return [
-        coded(RecordEntry(EntryKind(name), line, source[:ENTRY_CHARACTERS] if line == same else line))
+        with_codes(RecordEntry(EntryKind(name), line, source[:ENTRY_CHARACTERS] if line == same else line))
         for name, line, same, source in zip(kinds, lines, before, words, strict=True)
         if line
     ]

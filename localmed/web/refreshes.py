@@ -54,7 +54,7 @@ def report(visit: Librarian, number: int) -> Response:
 def begin(visit: Librarian) -> Response:
     """Start a refresh as a job."""
     visit.session.may_change()
-    return job_pages.begin(visit, "refresh", "/library/refreshes", _refreshed)
+    return job_pages.begin(visit, "refresh", "/library/refreshes", _refresh)
 
 
 @router.post("/release")
@@ -64,6 +64,6 @@ def release(visit: Librarian, path: Annotated[str, Form()] = "") -> Response:
     return pages.redirect("/library/refreshes", notice="saved")
 
 
-def _refreshed(session: Session, hooks: Hooks) -> Message:
+def _refresh(session: Session, hooks: Hooks) -> Message:
     night = refresh.refresh(session, hooks)
     return message("job.refreshed", number=night.number, outcome=message(f"refresh.outcome_{night.outcome}"))

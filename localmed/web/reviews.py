@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Form, Request
 from starlette.concurrency import run_in_threadpool
@@ -22,7 +22,7 @@ from localmed.site.session import Session
 from localmed.text.language import clean
 from localmed.web import pages
 from localmed.web.job_pages import begin
-from localmed.web.visits import Asking, Safety, Visit
+from localmed.web.visits import Asking, Safety
 
 router = APIRouter()
 
@@ -120,17 +120,7 @@ def rating(visit: Asking, review_id: str) -> Response:
 async def rate(visit: Asking, review_id: str, request: Request) -> Response:
     """Save the ratings of a case and show the next."""
     form = await request.form()
-    values = {(code, name): str(value) for field, value in form.multi_items()
-              for kind, code, name in [_parts(field)] if kind == "rate"}  # fmt: skip
-    await run_in_threadpool(_rate, visit, review_id, values)
+    named = ((field.split(":", 2), str(value)) for field, value in form.multi_items())  # rate:CODE:DIMENSION
+    values = {(parts[1], parts[2]): value for parts, value in named if len(parts) == 3 and parts[0] == "rate"}
+    await run_in_threadpool(reviews.rate, visit.session, review_id, values)
     return pages.redirect(f"/reviews/{review_id}")
-
-
-def _rate(visit: Visit, review_id: str, values: dict[tuple[str, str], str]) -> None:
-    reviews.rate(visit.session, review_id, values)
-
-
-def _parts(field: str) -> tuple[str, str, str]:
-    """The parts of a field's name: "rate", the code of an answer and a dimension."""
-    parts: list[Any] = field.split(":", 2)
-    return (parts[0], parts[1], parts[2]) if len(parts) == 3 else ("", "", "")

@@ -67,7 +67,7 @@ def overview(visit: Safety, action: str = "", day: str = "", done: str = "", wha
         reports=feedback.reports(session),
         head=str(head or ""),
         audit_faults=faults,
-        entries=[row for row in reversed(logged) if _chosen(row[1], action, day)][:ENTRIES],
+        entries=[row for row in reversed(logged) if _matches(row[1], action, day)][:ENTRIES],
         actions=sorted({(pages.named("action", it.action, visit.language), it.action) for _, it in logged}),
         chosen=(action, day),
         in_words=lambda entry: _in_words(entry, titles, visit.language),
@@ -75,7 +75,7 @@ def overview(visit: Safety, action: str = "", day: str = "", done: str = "", wha
     )
 
 
-def _chosen(entry: Entry, action: str, day: str) -> bool:
+def _matches(entry: Entry, action: str, day: str) -> bool:
     return action in ("", entry.action) and entry.time.startswith(day)
 
 
@@ -118,7 +118,7 @@ def export(visit: Safety, answer_id: Annotated[str, Form()] = "") -> Response:
 def reported_answer(visit: Safety, answer_id: str) -> Response:
     """An answer as its reporter saw it, even if a source was withdrawn since."""
     _, kept = history.reported(visit.session, answer_id)
-    values = ask.values_of(visit, kept, since=False) | {"holds": True, "sheet": True}
+    values = ask.answer_values(visit, kept, since=False) | {"holds": True, "sheet": True}
     return pages.page(visit, "answer.html", **values, asks=True, back="/safety")
 
 

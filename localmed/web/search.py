@@ -13,7 +13,7 @@ from localmed.presentation.answer import headline, searched
 from localmed.site import lookups
 from localmed.text.language import clean
 from localmed.web import pages
-from localmed.web.ask import found_in
+from localmed.web.ask import section_values
 from localmed.web.visits import Asking, Visit
 
 router = APIRouter()
@@ -48,7 +48,7 @@ def _search_page(visit: Visit, text: str, collection: str, answer: Answer | None
     values: dict[str, Any] = {"asked_text": text, "collection": collection, "collections": names, "ended": []}
     if answer:
         lines = (headline(answer, visit.language), searched(answer, visit.language), *pages.lines(answer.notes, visit))
-        values |= {"ended": [*filter(None, lines)], **found_in(visit, answer)}
+        values |= {"ended": [*filter(None, lines)], **section_values(visit, answer)}
     return pages.page(visit, "search.html", **values)
 
 

@@ -16,7 +16,7 @@ from localmed.domain import Answer, Evidence, Governance, Passage
 from localmed.domain.errors import UnknownName
 from localmed.messages import LANGUAGES
 from localmed.people import history
-from localmed.presentation import finding, reading
+from localmed.presentation import finding
 from localmed.presentation.sources import source_page
 from localmed.site import lookups, page_images, stops
 from localmed.text.language import clean
@@ -51,7 +51,7 @@ def kept_answer(visit: Visit, answer_id: str) -> Answer:
     return history.kept(visit.session, answer_id, also_reported=True).answer
 
 
-def cited(visit: Visit, answer_id: str, marker: str) -> Evidence:
+def cited_source(visit: Visit, answer_id: str, marker: str) -> Evidence:
     """A source of a kept answer, as it was cited."""
     for evidence in kept_answer(visit, answer_id).evidence:
         if evidence.marker == marker:
@@ -65,7 +65,7 @@ def source_of(visit: Asking, request: Request) -> Evidence:
     named = request.path_params
     if "passage_id" in named:
         return lookups.evidence_of(visit.session, named["passage_id"])
-    return cited(visit, named["answer_id"], named["marker"])
+    return cited_source(visit, named["answer_id"], named["marker"])
 
 
 def answer_of(visit: Asking, request: Request) -> Answer | None:
@@ -87,7 +87,7 @@ Base = Annotated[str, Depends(base_of)]
 
 @router.get(ANSWER)
 @router.get(LIBRARY)
-def shown(
+def show(
     visit: Asking,
     source: Source,
     base: Base,
@@ -99,7 +99,7 @@ def shown(
     part: int = 0,
 ) -> Response:
     """A source on its page."""
-    return _page(visit, part, values_of(visit, source, base, (start, end), page, zoom, part == 1, answer))
+    return _page(visit, part, source_values(visit, source, base, (start, end), page, zoom, part == 1, answer))
 
 
 def _page(visit: Visit, part: int, values: dict[str, Any]) -> Response:
@@ -111,7 +111,7 @@ def _span(evidence: Evidence, span: tuple[int, int]) -> tuple[int, int] | None:
     return (start, end) if 0 <= start < end <= len(evidence.passage.text) else None
 
 
-def values_of(
+def source_values(
     visit: Visit,
     evidence: Evidence,
     base: str,
@@ -132,13 +132,13 @@ def values_of(
     own: tuple[int, ...] = ()
     texts = tuple(dict.fromkeys((passage, *(one for one, _, _ in marks))))
     if read:
-        parts = reading.parts(_document_of(visit, passage))
+        parts = finding.parts(_document_of(visit, passage))
         own, last = tuple(number for number, part in enumerate(parts, 1) if passage in part), len(parts)
         page = min(max(page, 0), last) or own[0]
         texts = parts[page - 1]
     return {
         "source": source_page(evidence, visit.language, min(max(page, 0), last or page), marked, last, own),
-        "headed": reading.headed(texts, marks, visit.language),
+        "headed": finding.under_headings(texts, marks, visit.language),
         "blocks": finding.blocks,
         "read": read,
         "spoken": passage.language if passage.language in LANGUAGES else visit.language,
@@ -157,7 +157,7 @@ def values_of(
     }
 
 
-def _marks(evidence: Evidence, span: tuple[int, int], answer: Answer | None) -> list[reading.Mark]:
+def _marks(evidence: Evidence, span: tuple[int, int], answer: Answer | None) -> list[finding.Mark]:
     if answer is None:
         return [(evidence.passage, *span)]
     known = answer.by_marker
@@ -182,11 +182,11 @@ def document(visit: Asking, document_id: str) -> Response:
 
 @router.post(ANSWER + "/find")
 @router.post(LIBRARY + "/find")
-def found(visit: Asking, evidence: Source, base: Base, words: Typed = "", page: Part = 0, part: Part = 0) -> Response:
+def find(visit: Asking, evidence: Source, base: Base, words: Typed = "", page: Part = 0, part: Part = 0) -> Response:
     """The places of ``words`` in the document, above the source's page."""
     sought = clean(words).strip()[:TYPED]
     places = lookups.places_in(visit.session, evidence.passage.document_id, sought) if sought else []
-    values = values_of(visit, evidence, base, page=page, beside=part == 1)
+    values = source_values(visit, evidence, base, page=page, beside=part == 1)
     values |= {"sought": sought, "places": [_place(*one) for one in places[:PLACES]]}
     values["more"] = len(places) - len(values["places"])
     return _page(visit, part, values)

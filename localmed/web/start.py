@@ -41,7 +41,7 @@ def create(
         account = accounts.create_first(site.data, code, user, password, site.settings.web)
     except UsageError as error:
         return pages.page(visit, "start.html", 400, error=error.full_message, user=user)
-    return login.signed_in(visit, account, "/")
+    return login.sign_in_as(visit, account, "/")
 
 
 @router.get("/start/library")

@@ -60,10 +60,10 @@ def send(
     session = visit.session
     waiting = [uploads.accept(session, collection, file.filename or "", file.file) for file in files]
     back = f"/library/upload/{waiting[0].id}" if len(waiting) == 1 else "/library/upload"
-    return begin(visit, "look", back, looked, waiting)
+    return begin(visit, "look", back, read_uploads, waiting)
 
 
-def looked(session: Session, waiting: list[Upload], hooks: Hooks) -> Message:
+def read_uploads(session: Session, waiting: list[Upload], hooks: Hooks) -> Message:
     """Read each file as an import would, and keep preview pages in each language: another person may publish it."""
     for upload in waiting:
         title, day = importing.previewed_title(session, upload.collection, None), date.today().isoformat()
@@ -80,7 +80,7 @@ def looked(session: Session, waiting: list[Upload], hooks: Hooks) -> Message:
                 content = "".join(page.chunks()).encode(errors="replace")
                 replace(uploads.preview_of(session, upload, language), content)
         reads = file is not None and file.outcome in TAKEN
-        uploads.note_look(session, upload, _outcome(file), reads, _proposed(session, upload, file))
+        uploads.note_look(session, upload, _outcome(file), reads, _proposal(session, upload, file))
     return message("upload.looked", count=len(waiting))
 
 
@@ -90,7 +90,7 @@ def _outcome(file: FilePreview | None) -> Message:
     return message("upload.read", documents=len(file.documents), passages=file.passages, left=len(file.faults))
 
 
-def _proposed(session: Session, waiting: Upload, file: FilePreview | None) -> dict[str, str]:
+def _proposal(session: Session, waiting: Upload, file: FilePreview | None) -> dict[str, str]:
     """Title and edition of the only document in ``file``, and the ids of documents with nearly its text.
 
     If the title is the file's name, the first heading replaces it.
@@ -106,10 +106,10 @@ def _proposed(session: Session, waiting: Upload, file: FilePreview | None) -> di
 @router.get("/{upload_id}")
 def one(visit: Librarian, upload_id: str) -> Response:
     """One upload: its preview, and the form to publish it."""
-    return _shown(visit, uploads.upload(visit.session, upload_id))
+    return _upload_page(visit, uploads.upload(visit.session, upload_id))
 
 
-def _shown(
+def _upload_page(
     visit: Visit,
     waiting: Upload,
     typed: dict[str, str] | None = None,
@@ -129,7 +129,9 @@ def _shown(
         for old, same in uploads.older(visit.session, waiting, values.get("title", ""))
     ]
     gone = uploads.in_its_place(visit.session, waiting)
-    inherited = {} if typed else next((_inherited(old, values) for old, _, is_chosen in olds if is_chosen), {})
+    inherited = (
+        {} if typed else next((_values_of_edition_before(old, values) for old, _, is_chosen in olds if is_chosen), {})
+    )
     return pages.page(
         visit,
         "uploaded.html",
@@ -144,7 +146,7 @@ def _shown(
     )
 
 
-def _inherited(old: Document, values: dict[str, str]) -> dict[str, str]:
+def _values_of_edition_before(old: Document, values: dict[str, str]) -> dict[str, str]:
     """Owner and review date of ``old`` that ``values`` lack; no review date that has passed."""
     governance, today = old.governance, date.today().isoformat()
     known = {"owner": governance.owner, "review_by": governance.review_by if governance.review_by >= today else ""}
@@ -193,7 +195,7 @@ def publish(
             replaces = (*replaces, *(old.id for old in later if not uploads.is_older(edition, old.edition)))
             raise UsageError("upload.came_later", titles=tuple(map(uploads.dated, later)))
     except UsageError as error:
-        return _shown(visit, waiting, values, error.full_message, replaces)
+        return _upload_page(visit, waiting, values, error.full_message, replaces)
     back, by_id = documents.address(waiting.collection), {upload_id: given}
     return begin(visit, "import", back, uploads.publish, [waiting], by_id, replaces)
 

@@ -88,7 +88,7 @@ async def visitor(request: Request) -> Visit:
     return await run_in_threadpool(visit_of, request)
 
 
-def allowed(right: Right) -> Callable[[Request], Awaitable[Visit]]:
+def visit_with(right: Right) -> Callable[[Request], Awaitable[Visit]]:
     """A dependency: the visit of a signed-in user with ``right``, whose form carries the login's token.
 
     It raises ``NotSignedIn`` or ``NotAllowed`` for anybody else.
@@ -125,8 +125,8 @@ async def _own_form(request: Request, login: Login) -> None:
 
 
 Anybody = Annotated[Visit, Depends(visitor)]
-Asking = Annotated[Visit, Depends(allowed(Right.ASK))]
-Librarian = Annotated[Visit, Depends(allowed(Right.LIBRARY))]
-Safety = Annotated[Visit, Depends(allowed(Right.SAFETY))]
-Models = Annotated[Visit, Depends(allowed(Right.MODELS))]
-Accounts = Annotated[Visit, Depends(allowed(Right.ACCOUNTS))]
+Asking = Annotated[Visit, Depends(visit_with(Right.ASK))]
+Librarian = Annotated[Visit, Depends(visit_with(Right.LIBRARY))]
+Safety = Annotated[Visit, Depends(visit_with(Right.SAFETY))]
+Models = Annotated[Visit, Depends(visit_with(Right.MODELS))]
+Accounts = Annotated[Visit, Depends(visit_with(Right.ACCOUNTS))]

@@ -349,6 +349,13 @@ def test_the_newest_editions_are_of_every_kind_and_not_all_of_one_collection(
     assert newest == ["studies 7", "studies 6", "formulary 4", "rules 3"]
 
 
+def test_that_no_model_checks_anything_is_on_the_first_page_and_on_paper(client: Clients) -> None:
+    reader = client("reader")
+    assert said("web.ask.hint_no_model") in reader.get("/").text
+    page = reader.form("/ask", question=PDF_QUESTION).text
+    assert re.findall(rf'<p class="about([^"]*)">{re.escape(said("answer.sections"))}', page) == [" paper"]
+
+
 def test_the_guide_says_what_one_may_do(client: Clients) -> None:
     reader, librarian = (client(user).get("/guide").text for user in ("reader", "librarian"))
     assert "On the ward" in reader
