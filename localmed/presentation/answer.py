@@ -1,7 +1,6 @@
-"""From an ``Answer`` to what its reader sees: labels, gaps with reasons, badge, parts, conflicts, notes, sources.
+"""Renders an ``Answer`` for a reader: headline, statements, badge, parts, conflicts, notes, sources.
 
-The parts of the larger workflows are shown by modules of their own, found by the part's type (``VIEWS``). A source is
-shown with its edition, pages and status; its age too, where it is old for its kind.
+Parts of the larger workflows are rendered by the function registered for their type (``VIEWS``).
 """
 
 from __future__ import annotations
@@ -50,9 +49,9 @@ NOTICES = {  # notes that nobody may miss
 
 
 def view(answer: Answer, language: str = "", audience: Audience = "staff") -> AnswerView:
-    """``answer`` in ``language`` ("": its own) for ``audience``: patients are not told of commands and file names."""
+    """``answer`` in ``language`` ("": its own) for ``audience``. Patients are not shown commands and file names."""
     language = language or answer.language
-    staff, sources = audience == "staff", _listed(answer)
+    staff, sources = audience == "staff", _listed_sources(answer)
     purpose = "explain_staff" if staff and answer.workflow == "explain" else answer.workflow
     return AnswerView(
         language=language,
@@ -75,8 +74,8 @@ def view(answer: Answer, language: str = "", audience: Audience = "staff") -> An
     )
 
 
-def _listed(answer: Answer) -> tuple[Evidence, ...]:
-    """The sources that are listed below an answer: of one with sections those that it cites."""
+def _listed_sources(answer: Answer) -> tuple[Evidence, ...]:
+    """The sources listed below an answer; with sections only those that it cites."""
     if answer.receipts is None:
         return answer.evidence
     cited = {citation.marker for statement in answer.all_statements for citation in statement.citations}
@@ -84,7 +83,7 @@ def _listed(answer: Answer) -> tuple[Evidence, ...]:
 
 
 def _banner(answer: Answer, language: str) -> str:
-    """Of what a patient may be given: who releases it, or that nobody does."""
+    """For a patient's leaflet: who released it, or that nobody did."""
     if answer.workflow != "explain" or answer.status is not AnswerStatus.ANSWERED:
         return ""
     if not answer.released_by:
@@ -94,7 +93,7 @@ def _banner(answer: Answer, language: str) -> str:
 
 
 def _nothing_found(answer: Answer) -> bool:
-    """Whether the answer is an abstention; of a verification the parts say what was not found."""
+    """Whether the answer is an abstention. The parts of a verification say what was not found."""
     return answer.status is AnswerStatus.ABSTAINED and answer.workflow != "verify"
 
 
@@ -109,7 +108,7 @@ def headline(answer: Answer, language: str) -> str:
 
 
 def _written_by(statements: Sequence[Statement], answer: Answer) -> str:
-    """Who wrote the statements; of several the least sure: unverified, by a model (and not judged), quoted."""
+    """Who wrote the statements; if several, the least reliable: unverified, by a model (not judged), quoted."""
     origins = {statement.origin for statement in statements}
     verdicts = [one.verdict for one in statements if one.origin is Origin.GENERATED]
     least = next(origin for origin in (Origin.UNVERIFIED, Origin.GENERATED, Origin.EXTRACTIVE) if origin in origins)
@@ -120,7 +119,7 @@ def _written_by(statements: Sequence[Statement], answer: Answer) -> str:
 
 
 def searched(answer: Answer, language: str) -> str:
-    """What was searched in vain; "" where something was found."""
+    """The collections that were searched without a result; "" where something was found."""
     if not _nothing_found(answer):
         return ""
     if not answer.searched:
@@ -149,7 +148,7 @@ def _source(evidence: Evidence, answer: Answer, language: str) -> SourceView:
     details += pages({page for citation in citations for page in _pages(citation)})
     details += [message("answer.ocr", confidence=passage.ocr)] if passage.ocr is not None else []
     texts = [*(words(detail, language) for detail in details), one_line(headings)]
-    best = max(citations, key=lambda citation: _shared(citation.quote, answer.question), default=None)
+    best = max(citations, key=lambda citation: _common_runs(citation.quote, answer.question), default=None)
     start, end = (best.start, best.end) if best else (0, 0)
     return SourceView(
         marker=evidence.marker,
@@ -167,8 +166,8 @@ def _pages(citation: Citation) -> set[int]:
     return {box.page for box in citation.boxes} or {citation.page} - {0}
 
 
-def _shared(quote: str, question: str) -> int:
-    """How many runs of ``RUN`` characters a quotation shares with the question: the one that answers shares most."""
+def _common_runs(quote: str, question: str) -> int:
+    """The number of runs of ``RUN`` characters that a quotation shares with the question."""
     one, other = (" ".join(text.casefold().split()) for text in (quote, question))
     return len(
         {one[at : at + RUN] for at in range(len(one))} & {other[at : at + RUN] for at in range(len(other) - RUN)}
@@ -176,7 +175,7 @@ def _shared(quote: str, question: str) -> int:
 
 
 def _citations(answer: Answer, marker: str) -> list[Citation]:
-    """The answer's citations of one source, in its order."""
+    """The citations of one source, in the answer's order."""
     citations = [citation for statement in answer.all_statements for citation in statement.citations]
     return [citation for citation in citations if citation.marker == marker]
 
@@ -196,7 +195,13 @@ def badge_view(verification: Verification, language: str) -> BadgeView:
         title=words(title, language),
         reason=words(message("badge.why", badge=title, reason=reason), language),
         judges=tuple(JudgeView(words(name, language), words(errors, language)) for name, errors in judges),
-        judged=words(message("badge.judged", judges=tuple(_named(*judge) for judge in judges)), language),
+        judged=words(
+            message(
+                "badge.judged",
+                judges=tuple(message("badge.judge_errors", judge=name, errors=errors) for name, errors in judges),
+            ),
+            language,
+        ),
         before=words(message("badge.before", badge=before), language) if differs else "",
         alone=words(message("badge.alone", badges=_alone(verification)), language) if verification.badges else "",
     )
@@ -212,7 +217,7 @@ def _alone(verification: Verification) -> tuple[Message, ...]:
 
 
 def _judge(judge: BadgeJudge) -> tuple[Message, Message]:
-    """Name and errors; a judge that this version does not know is called as it calls itself."""
+    """Name and error rates of a judge; one that this version does not know has its own name."""
     code = f"badge.judge.{judge.name}"
     name = Message(code) if known(code) else message("literal", text=one_line(judge.name))
     if not judge.wrong:
@@ -221,20 +226,7 @@ def _judge(judge: BadgeJudge) -> tuple[Message, Message]:
     return name, message("badge.measured", data=judge.measured_on, errors=errors)
 
 
-def _named(name: Message, errors: Message) -> Message:
-    return message("badge.judge_errors", judge=name, errors=errors)
-
-
 # --- parts ------------------------------------------------------------------------------------------------------------
-
-
-# What a metric is a share of: the counts (part, whole) that it is taken from.
-_SHARES = {
-    "citation_set_precision": ("correct_sets", "sets"),
-    "citation_precision": ("correct_citations", "citations"),
-    "citation_recall": ("valid_cited", "valid"),
-}
-_COUNTED = ("uncited", "unjudged_sets", "unjudged_pairs", "unjudged_references", "malformed")  # told where any are
 
 
 Shown = Callable[[Any, str], PartView]  # a part of the type that it is registered for, and the reader's language
@@ -252,7 +244,7 @@ def older(part: OlderPart, language: str) -> PartView:
 
 
 def department(part: DepartmentPart, language: str) -> PartView:
-    """A department: the warning signs that it comes first for, its floor, and the cited reasons."""
+    """A department: the warning signs that come first there, its floor, and the cited reasons."""
     floor = one_line(part.floor) or words(message("departments.no_floor"), language)
     signs = tuple(Row(words(message("departments.go_first"), language), words(sign, language)) for sign in part.signs)
     rows = (Row(words(message("departments.floor"), language), floor), *signs)
@@ -260,7 +252,7 @@ def department(part: DepartmentPart, language: str) -> PartView:
 
 
 def source(part: SourcePlanPart, language: str) -> PartView:
-    """What a source was asked, a line a query, and how many passages came."""
+    """The queries to a source, a line each, and the number of passages returned."""
     label = words(message("plan.query"), language)
     queries = tuple(Row(label, one_line(query)) for query in part.queries)
     passages = Row(words(message("column.passages"), language), str(part.passages))
@@ -268,7 +260,7 @@ def source(part: SourcePlanPart, language: str) -> PartView:
 
 
 def concept(part: ConceptPart, language: str) -> PartView:
-    """A concept's definition with who gives it, then its relations as the graph names them."""
+    """A concept's definition with its source, then its relations as the graph names them."""
     relations = tuple(Row(one_line(predicate), one_line(name)) for predicate, name in part.relations)
     return PartView(one_line(part.name), (*definition_rows(part.definition, language), *relations))
 

@@ -1,6 +1,8 @@
-"""The sections that speak of a question, as a reader sees them: how it was read, and each section with its marks.
+"""The sections on a question as a reader sees them: how the question was read, and each section with its marks.
 
-A section longer than ``OPEN`` characters is open around its marks; the rest of it is folded, never left out.
+Documents without pages are here too, as text in parts of about a printed page.
+
+A section longer than ``OPEN`` characters is open around its marks; the rest is folded, never left out.
 """
 
 from __future__ import annotations
@@ -10,21 +12,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from localmed.domain import Answer, Evidence, Message, Receipts, ShownLine, ShownSection, message
+from localmed.domain import Answer, Evidence, Message, Passage, Receipts, ShownLine, ShownSection, message
 from localmed.domain.findings import Closeness, Reading
 from localmed.messages import LANGUAGES, joined
 from localmed.presentation.neutral import one_line, words
 from localmed.presentation.sources import edition, pages, warnings
 from localmed.presentation.tables import grids
+from localmed.text.furniture import spans
 from localmed.text.publications import level
 
 WITHIN = {"en": " › "}  # of a heading and the one below it
 _SUMMARY = re.compile(r"\b(?:summary|review|overview|meta-analysis)\b|综述|摘要|小结|荟萃|系统评价", re.IGNORECASE)
 OPEN = 1_200  # characters of a section that stand open
-CLOSENESS = {
-    Closeness.SOME_WAY: message("finding.some_way"),
-    Closeness.NOTHING_NEAR: message("finding.nothing_near"),
-}
 PICTURES = 2  # pages of torn tables shown in one section
 NOT_SEARCHED = "workflow.not_searched"  # the note that a stopped collection may hold what is absent
 WHOLE = 3  # sections that are shown with their text; of the others a marked sentence
@@ -32,7 +31,7 @@ WHOLE = 3  # sections that are shown with their text; of the others a marked sen
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A sentence or a ``table``'s row; ``breaks`` where it begins a line."""
+    """A sentence or a ``table``'s row; ``breaks``: it begins a line."""
 
     text: str
     marked: bool
@@ -42,7 +41,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a table: its cells, each with the columns that it covers."""
+    """The cells of a table's row, each with the number of columns that it covers."""
 
     cells: tuple[tuple[str, int], ...]
     marked: bool
@@ -50,7 +49,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A paragraph of ``pieces``, or a table of ``rows``, whose ``columns`` have names or not."""
+    """A paragraph of ``pieces``, or a table of ``rows`` with or without names of ``columns``."""
 
     pieces: tuple[Piece, ...] = ()
     columns: tuple[str, ...] = ()
@@ -58,7 +57,7 @@ class Block:
 
 
 def blocks(pieces: Sequence[Piece]) -> Iterator[Block]:
-    """``pieces`` as paragraphs and tables."""
+    """Group ``pieces`` into paragraphs and tables."""
     for is_table, run in groupby(pieces, key=lambda piece: piece.table):
         together = list(run)
         yield from _tables(together) if is_table else _paragraphs(together)
@@ -85,7 +84,7 @@ def _tables(pieces: Sequence[Piece]) -> Iterator[Block]:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """The page of a table that was not read with certainty: the passage ``passage_id``, a source's ``marker``."""
+    """A page that is shown in place of a doubtful table: of ``passage_id``, the source ``marker``."""
 
     marker: str
     passage_id: str
@@ -94,11 +93,11 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class SectionView:
-    """A section: its document's title, its ``place`` below it, details and warnings about the document, its text.
+    """A section: its document's title, its ``place`` in it, details and warnings about the document, its text.
 
-    ``before`` and ``after`` are folded, ``shown`` is open. The link opens ``start:end`` of the source ``marker``, which
-    is the passage ``passage_id`` of ``document``. ``whole``: it is one of the first, which are shown with their text.
-    ``pictures`` stand in the place of tables that may be torn. ``pages`` hold its marks, without any its first line.
+    ``before`` and ``after`` are folded, ``shown`` is open. The link opens ``start:end`` of the passage ``passage_id``,
+    the source ``marker``, in ``document``. ``whole``: its text is shown, not only a sentence. ``pictures`` replace
+    doubtful tables. ``pages`` are those of its marks, or of its first line if it has none.
     """
 
     title: str
@@ -121,14 +120,14 @@ class SectionView:
 
     @property
     def sentence(self) -> Piece:
-        """The first sentence that is marked; of a section without marks its first."""
+        """The first marked sentence, or the first sentence."""
         pieces = (*self.before, *self.shown, *self.after)
         return next((piece for piece in pieces if piece.marked), pieces[0])
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingView:
-    """A reading in words; ``written`` is its name, by which it is left out."""
+    """A reading in words. ``written`` identifies it when it is left out."""
 
     written: str
     text: str
@@ -137,9 +136,9 @@ class ReadingView:
 
 @dataclass(frozen=True, slots=True)
 class FindingView:
-    """How the question was read, its sections, and those in another language; ``note`` says what did not take part.
+    """How the question was read, its sections, and those in other languages; ``note`` says what did not take part.
 
-    ``read_as`` says in sentences what was searched for besides and what was left out.
+    ``read_as`` lists in sentences what else was searched for and what was left out.
     """
 
     readings: tuple[ReadingView, ...]
@@ -149,14 +148,15 @@ class FindingView:
     others_title: str
     note: str
     follows: str = ""  # on which questions before it
-    closeness: str = ""  # how near the first section is, in a sentence
+    closeness: str = ""  # that nothing is near, in a sentence
     flagged: str = ""  # which warning signs of an emergency the question names, in a sentence
-    far: bool = False  # nothing is near: the others stand first; or nothing is marked of what is lacking: by titles
+    far: bool = False  # nothing is near, or nothing is marked of what is lacking: sections are shown by their titles
+    others_first: bool = False  # the first section is not close: the other language is offered above it
     absent: tuple[str, ...] = ()  # what it names and no document searched does, unless a stopped collection may
 
 
-def by_language(answer: Answer) -> tuple[Sequence[ShownSection], Sequence[ShownSection]]:
-    """The sections of ``answer``, and those in another language; where nothing is near these may be all there are."""
+def split_by_language(answer: Answer) -> tuple[Sequence[ShownSection], Sequence[ShownSection]]:
+    """The sections of ``answer`` in its language, and those in others, which may be all where nothing is near."""
     found = answer.receipts or Receipts()
     if answer.found_nothing and not found.others:
         known = answer.by_marker
@@ -166,14 +166,14 @@ def by_language(answer: Answer) -> tuple[Sequence[ShownSection], Sequence[ShownS
 
 
 def view(answer: Answer, language: str) -> FindingView | None:
-    """The sections of ``answer`` for a reader of ``language``; None where nothing was searched for them."""
+    """The sections of ``answer`` for a reader of ``language``; None where no sections were searched for."""
     found = answer.receipts
     if found is None:
         return None
     known, day = answer.by_marker, answer.provenance.day
     lacking = bool(found.absent and not any(section.marks for section in answer.sections))
     far = answer.found_nothing or lacking
-    own, others = by_language(answer)
+    own, others = split_by_language(answer)
     beside = {known[section.best].passage.language for section in others} & {*LANGUAGES}
     near = found.closeness is not Closeness.NOTHING_NEAR and not lacking
     whole, elsewhere = WHOLE if near else 0, 0 if near or lacking else WHOLE
@@ -197,6 +197,7 @@ def view(answer: Answer, language: str) -> FindingView | None:
         words(_closeness(found.closeness, answer.language if others else ""), language) if found.sections else "",
         words(message("finding.flagged", signs=signs), language) if signs else "",
         far,
+        found.closeness in (Closeness.SOME_WAY, Closeness.NOTHING_NEAR),
         tuple(words(message("finding.absent", name=one_line(one)), language) for one in absent),
     )
 
@@ -206,10 +207,12 @@ def _reading(one: Reading) -> Message:
 
 
 def _closeness(closeness: Closeness, searched: str) -> Message | None:
-    """How near the first section is; nothing may be near in the language that was ``searched`` alone."""
-    if closeness is Closeness.NOTHING_NEAR and searched in LANGUAGES:
+    """That nothing is near, in the language ``searched`` if other languages were searched too; None otherwise."""
+    if closeness is not Closeness.NOTHING_NEAR:
+        return None
+    if searched in LANGUAGES:
         return message("finding.nothing_in", language=Message(f"source.language.{searched}"))
-    return CLOSENESS.get(closeness)
+    return message("finding.nothing_near")
 
 
 def _read_as(readings: Sequence[ReadingView], language: str) -> Iterator[str]:
@@ -231,7 +234,7 @@ def _section(
     if section.study and not section.population and not _is_summary(piece):
         details.append(message("finding.no_population"))
     headings = [one for one in piece.passage.headings if one != piece.passage.title]
-    before, shown, after = _folded(section.lines)
+    before, shown, after = _split_at_marks(section.lines)
     held = section.marks or section.lines[:1]
     return SectionView(
         one_line(piece.document_title),
@@ -240,7 +243,7 @@ def _section(
         tuple(
             words(one, language)
             for one in (
-                *_lacks(section),
+                *_missing_names(section),
                 *_population(section, known),
                 *warnings(piece, day, [known[marker] for marker in section.markers]),
             )
@@ -262,30 +265,30 @@ def _section(
 
 
 def _doubtful(section: ShownSection, known: dict[str, Evidence]) -> list[Evidence]:
-    """The pieces of ``section`` that are torn tables with a page to show, the first of each page."""
+    """The doubtful tables of ``section`` that have a page, the first of each page."""
     pieces = [known[marker] for marker in section.markers]
     of_page = {piece.passage.page: piece for piece in reversed(pieces) if piece.passage.doubtful and piece.passage.page}
     return [of_page[page] for page in sorted(of_page)][:PICTURES]
 
 
-def _lacks(section: ShownSection) -> tuple[Message, ...]:
+def _missing_names(section: ShownSection) -> tuple[Message, ...]:
     return (message("finding.lacks", names=tuple(map(one_line, section.lacks))),) if section.lacks else ()
 
 
 def _is_summary(piece: Evidence) -> bool:
-    """Whether a document of the literature sums up studies, by its type or its title."""
+    """Whether a document of the literature is a summary of studies, by its type or title."""
     return level(piece)[1] in (1, 5) or bool(_SUMMARY.search(piece.document_title))
 
 
 def _population(section: ShownSection, known: dict[str, Evidence]) -> tuple[Message, ...]:
-    """Whom a study is about, in its own words."""
+    """The population of a study, quoted."""
     said = (known[one.marker].passage.text[one.start : one.end] for one in section.population)
     text = " ".join(map(one_line, said))
     return (message("finding.population", words=text),) if text else ()
 
 
-def _folded(lines: Sequence[ShownLine]) -> tuple[Sequence[ShownLine], Sequence[ShownLine], Sequence[ShownLine]]:
-    """What stands before, within and after the ``OPEN`` characters around the marks; a mark is always within."""
+def _split_at_marks(lines: Sequence[ShownLine]) -> tuple[Sequence[ShownLine], Sequence[ShownLine], Sequence[ShownLine]]:
+    """Split ``lines`` into those before, within and after ``OPEN`` characters around the marks."""
     lengths = [line.end - line.start for line in lines]
     if sum(lengths) <= OPEN:
         return (), lines, ()
@@ -307,6 +310,54 @@ def _pieces(lines: Sequence[ShownLine], known: dict[str, Evidence]) -> Iterator[
         yield Piece(one_line(passage.text[line.start : line.end]), line.marked, line.breaks, passage.table)
 
 
+# --- a document without pages, in parts of about a printed page -------------------------------------------------------
+
+
+PART = 3_000  # characters of a part: about a printed page
+
+Mark = tuple[Passage, int, int]  # characters of a passage
+
+
+@dataclass(frozen=True, slots=True)
+class HeadedText:
+    """The sentences and rows under ``headings``."""
+
+    headings: str
+    pieces: tuple[Piece, ...]
+
+
+def parts(document: Sequence[Passage]) -> list[tuple[Passage, ...]]:
+    """Split ``document`` into parts of at most ``PART`` characters, or of one longer passage."""
+    found: list[list[Passage]] = []
+    room = 0
+    for passage in document:
+        room -= len(passage.text)
+        if room < 0 or not found:
+            found.append([])
+            room = PART - len(passage.text)
+        found[-1].append(passage)
+    return [tuple(part) for part in found]
+
+
+def under_headings(part: Sequence[Passage], marks: Sequence[Mark], language: str) -> tuple[HeadedText, ...]:
+    """``part`` as it is shown, with ``marks``."""
+    found = []
+    for headings, passages in groupby(part, key=lambda one: [name for name in one.headings if name != one.title]):
+        pieces = tuple(piece for passage in passages for piece in _text_pieces(passage, marks))
+        found.append(HeadedText(joined(map(one_line, headings), language, WITHIN), pieces))
+    return tuple(found)
+
+
+def _text_pieces(passage: Passage, marks: Sequence[Mark]) -> Iterator[Piece]:
+    text, last = passage.text, 0
+    own = [(start, end) for one, start, end in marks if one.id == passage.id]
+    for start, end in spans(passage):
+        marked = any(start < last_one and first < end for first, last_one in own)
+        breaks = last == 0 or "\n" in text[last:start]
+        yield Piece(one_line(text[start:end]), marked, breaks, passage.table)
+        last = end
+
+
 # --- as JSON ----------------------------------------------------------------------------------------------------------
 
 
@@ -316,7 +367,7 @@ def reading(one: Reading) -> dict[str, str]:
 
 
 def section_value(section: ShownSection, known: dict[str, Evidence]) -> dict[str, object]:
-    """A section as JSON: where it stands, its text, and its marks as places in its passages."""
+    """A section as JSON: its document and place, its text, its marks as spans of its passages."""
     best = known[section.best]
     marks = [
         {
@@ -354,7 +405,7 @@ def section_value(section: ShownSection, known: dict[str, Evidence]) -> dict[str
 def finding_value(answer: Answer) -> dict[str, object]:
     """How the question of ``answer`` was read, and its sections, as JSON."""
     found = answer.receipts or Receipts()
-    known, (own, others) = answer.by_marker, by_language(answer)
+    known, (own, others) = answer.by_marker, split_by_language(answer)
     return {
         "status": answer.status.value,
         "notes": [words(note, answer.language) for note in answer.notes],

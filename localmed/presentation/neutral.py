@@ -1,8 +1,8 @@
-"""Text that comes from outside (documents, names, paths, patients) made safe to put on a terminal or a page.
+"""Makes text from outside (documents, names, paths, patients) safe to show on a terminal or a page.
 
-A document's title may hold escape sequences that move the cursor, retitle the window or fill the clipboard, and
-bidirectional controls that show "5 mg" where "50 mg" stands. Of what is shown no control character is left but the
-newline, none of Unicode's bidirectional controls, and no separator that a terminal takes for a line's end.
+A document's title may contain escape sequences that move the cursor, retitle the window or fill the clipboard, and
+bidirectional controls that show "5 mg" for "50 mg". Removes control characters except newline, bidirectional controls
+and Unicode line separators.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OBEYED = re.compile(f"{_CONTROLS.pattern}|[\u2028\u2029]")
 
 
 def neutral(text: str) -> str:
-    """``text`` without what a terminal or a browser would obey: blanks for tabs and odd line ends, newlines stay."""
+    """``text`` without control sequences; tabs and odd line ends become blanks, newlines stay."""
     if text.isascii() and text.replace("\n", " ").isprintable():
         return text
     plain = _SEQUENCE.sub("", text.replace("\r\n", "\n"))
@@ -41,7 +41,7 @@ def one_line(text: str) -> str:
 
 
 def escaped(json: str) -> str:
-    """JSON text with every such character written as its escape: the same values, nothing that a terminal obeys."""
+    """JSON text with every control character escaped: the same values, safe on a terminal."""
     return _OBEYED.sub(_escape, json)
 
 
@@ -52,5 +52,5 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def words(message: Message | None, language: str) -> str:
-    """``message`` in ``language``, neutralised, on one line; "" for none."""
+    """``message`` in ``language``, neutralised, on one line; "" for None."""
     return one_line(render(message, language)) if message else ""

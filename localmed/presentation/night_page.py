@@ -1,4 +1,4 @@
-"""The report of a refresh as a page of its own, to print or keep: it loads nothing and holds no script."""
+"""The report of a refresh as a page to print or keep: it loads nothing and contains no script."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ def page(night: Night, language: str) -> str:
     def text(code: str, /, **parameters: str | int | float) -> str:
         return words(message(code, **parameters), language)
 
+    by_change = ((change, [line for line in night.files if line.change == change]) for change in CHANGES)
     return filled(
         "night.html",
         night=night,
@@ -26,19 +27,13 @@ def page(night: Night, language: str) -> str:
         text=text,
         words=lambda line: words(line, language),
         listed=lambda names: joined(names, language),
-        groups=groups(night),
+        groups=[(change, files) for change, files in by_change if files],
         lines=[words(line, language) for line in summary(night)],
     )
 
 
-def groups(night: Night) -> list[tuple[str, list[object]]]:
-    """The files by what became of them, in the report's order."""
-    listed = [(change, [line for line in night.files if line.change == change]) for change in CHANGES]
-    return [(change, list(lines)) for change, lines in listed if lines]
-
-
 def summary(night: Night) -> Iterator[Message]:
-    """The lines below the files: counts, withdrawals, scans, canaries, what was checked, times, disk, backup."""
+    """The lines below the files: counts, withdrawals, scans, canaries, checks, times, disk, backup."""
     counts = tuple(message("refresh.count", change=message(f"file.outcome_{name}"), number=number)
                    for name, number in night.counts if number)  # fmt: skip
     yield message("refresh.files", counts=counts)

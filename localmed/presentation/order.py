@@ -27,9 +27,9 @@ from localmed.text.language import detect
 
 
 def line(part: LinePart, language: str) -> PartView:
-    """The line as it is written, what a model made of it if anything, and what its abbreviations mean.
+    """The line as it is written, a model's restatement if any, and the meanings of its abbreviations.
 
-    The meanings are in the reader's language: the leaflet of a patient who does not read the order's needs them.
+    The meanings are in the reader's language, for patients who do not read the order's.
     """
     if part.medicines:
         several = words(message("explain.several_medicines", names=part.medicines), language)
@@ -64,7 +64,7 @@ def _alternatives(expansion: Expansion) -> Message:
 
 
 def term(part: TermPart, language: str) -> PartView:
-    """A term with what else it is called, and what defines it."""
+    """A term with its other names and its definition."""
     told = [message("explain.also", names=part.also)] if part.also else []
     rows = tuple(Row("", words(line, language)) for line in told)
     statements = tuple(statement_view(statement, language) for statement in part.statements)
@@ -77,8 +77,9 @@ def term(part: TermPart, language: str) -> PartView:
 
 
 def in_language(answer: Answer, language: str) -> Answer:
-    """``answer`` for a leaflet in ``language``: what no source explains in it is among what is not explained; its
-    sources are numbered from one.
+    """``answer`` for a leaflet in ``language``, with its sources numbered from one.
+
+    Terms without a definition in ``language`` are listed as unexplained.
     """
     of_term: dict[tuple[str, int], list[TermPart]] = {}
     lines = [replace(part, medicines=()) for part in answer.parts if isinstance(part, LinePart)]  # told to staff
@@ -95,7 +96,7 @@ def in_language(answer: Answer, language: str) -> Answer:
 
 
 def in_other_words(answer: Answer, language: str) -> tuple[str, ...]:
-    """What stays in another language in the leaflet in ``language``: terms, questions and lines in plain words."""
+    """The terms, questions and restated lines that remain in another language in the leaflet in ``language``."""
     titles = {TermPart: "term", QuestionPart: "question", LinePart: "text"}
     return tuple(
         getattr(part, titles[type(part)])
@@ -105,7 +106,7 @@ def in_other_words(answer: Answer, language: str) -> tuple[str, ...]:
 
 
 def _is_in(part: Part, language: str) -> bool:
-    """Whether what is said beside the order's own words is in ``language``, or nothing is."""
+    """Whether every text beside the order's own words is in ``language``."""
     texts = [one.text for one in part.statements]
     texts += [part.plain] if isinstance(part, LinePart) else []
     texts += [part.definition.text] if isinstance(part, TermPart) and part.definition else []
@@ -113,7 +114,7 @@ def _is_in(part: Part, language: str) -> bool:
 
 
 def unexplained(part: UnexplainedPart, language: str) -> PartView:
-    """The terms that nothing explains, in one line."""
+    """The unexplained terms, in one line."""
     title = words(message("explain.unexplained"), language)
     return PartView(
         title,
@@ -144,7 +145,7 @@ def reading_level(part: ReadingLevelPart, language: str) -> PartView:
 Lines = list[tuple[PartView, list[PartView]]]  # each line of an order, with what explains words of it
 
 
-def beside(parts: Sequence[Part], shown: Sequence[PartView], language: str) -> tuple[Lines, list[PartView]]:
+def terms_by_line(parts: Sequence[Part], shown: Sequence[PartView], language: str) -> tuple[Lines, list[PartView]]:
     """The lines, each with the terms that stand in it first; and the parts that belong to no line.
 
     A line beside which nothing is explained says whom to ask.

@@ -1,10 +1,10 @@
-"""Pages by Jinja2: what is filled in is escaped and neutralised, a name that is not given is an error.
+"""Renders Jinja2 templates from ``templates/``. Values are escaped and neutralised; a missing name is an error.
 
-The templates lie in ``templates/``. A page loads nothing: its style stands in it, and it holds no script.
+A page loads nothing: its style is inline and it contains no script.
 
-``leaflet`` is an explained order to print. For a patient, so it says who released it, what it is and what it is not, in
-the order's language. The order stands there word for word; who wrote what beside it stays visible. Headings in order, a
-language, a title and a table-free flow, so that a screen reader can read it; colours are never the only sign.
+``leaflet`` renders an explained order for a patient, to print, in the order's language. It names who released it, its
+purpose and its limits. The order is quoted word for word, and the author of each explanation stays visible. For screen
+readers it has ordered headings, a language, a title and no tables; no colour is the only sign.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from localmed.domain.parts import LinePart, Restated
 from localmed.messages import ASIDE, COLON, joined
 from localmed.presentation.answer import view
 from localmed.presentation.neutral import neutral, words
-from localmed.presentation.order import beside, in_language
+from localmed.presentation.order import in_language, terms_by_line
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -30,7 +30,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri
 
 
 def page(template: str, nonce: str = "", **values: Any) -> str:
-    """The page that ``template`` makes of ``values``; with a ``nonce`` the policy is that of the reply."""
+    """Render ``template`` with ``values``; with a ``nonce`` the reply sets the policy."""
     return environment("localmed.presentation").get_template(template).render(policy=POLICY, nonce=nonce, **values)
 
 
@@ -60,8 +60,10 @@ def leaflet(answer: Answer, date: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What a leaflet in the browser has above it: buttons to print and to go back to ``path``, and their ``script``,
-    which clears it after ``idle`` seconds, when the ``user`` signs out, and when a source is withdrawn.
+    """Buttons above a leaflet in the browser, to print and to go back to ``path``.
+
+    The ``script`` clears the leaflet after ``idle`` seconds, when the ``user`` signs out, and when a source is
+    withdrawn.
     """
 
     print: str
@@ -76,7 +78,7 @@ class Window:
 def leaflets(answer: Answer, date: str, languages: tuple[str, ...], window: Window | None = None) -> str:
     """The leaflet of an explained order, dated ``date``, in each of ``languages``, one after the other.
 
-    What the order and the sources say stays in their own words. Raise ``ValueError`` where nobody releases it.
+    The order and the sources are quoted in their own language. Raise ``ValueError`` if nobody released the order.
     """
     if not answer.released_by:
         raise ValueError("nobody releases it")
@@ -89,7 +91,7 @@ def _leaflet(answer: Answer, date: str, language: str) -> dict[str, Any]:
     told = in_language(answer, language)
     shown = view(told, language, audience="patient")
     lines = [part for part in answer.parts if isinstance(part, LinePart)]
-    order_lines, _ = beside(told.parts, shown.parts, language)
+    order_lines, _ = terms_by_line(told.parts, shown.parts, language)
     parts = (*(line for line, _ in order_lines), *shown.parts[len(lines) :])
     sections = [(title, list(group)) for title, group in groupby(parts, lambda part: part.section) if title]
     return {

@@ -1,4 +1,4 @@
-"""An answer as text to paste elsewhere."""
+"""An answer as text, to paste elsewhere."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ FOLDED = "[...]"  # more of a section, left out
 CELLS = " | "  # between the cells of a row
 
 
-def stated(view: AnswerView, question: str, day: str) -> tuple[str, ...]:
-    """What was asked, when, and whether anybody checked it: lines for whatever is copied of ``view``."""
+def status_lines(view: AnswerView, question: str, day: str) -> tuple[str, ...]:
+    """The question, its date and the result of the check: lines for every copy of ``view``."""
     asked = words(message("answer.asked", question=one_line(question), date=day), view.language)
     badge = (view.badge.title, view.badge.reason) if view.badge else (view.headline,) if view.headline else ()
     return (asked, *badge)
 
 
-def copied(view: AnswerView, question: str, day: str) -> str:
-    """``view`` to paste elsewhere, where nothing else tells what was asked, when, and whether anybody checked it."""
-    asked, *badge = stated(view, question, day)
+def text_to_copy(view: AnswerView, question: str, day: str) -> str:
+    """``view`` to paste elsewhere, with the question, its date and the result of the check."""
+    asked, *badge = status_lines(view, question, day)
     return "\n".join(
         (asked, *(badge if view.badge else ()), *view.notices, *view.notes, "", plain(view, counted=not view.sources))
     )
 
 
 def plain(view: AnswerView, counted: bool = False) -> str:
-    """``view`` as text to paste elsewhere: sentences and conflicts with their markers, sources, then the sections.
+    """``view`` as text: sentences and conflicts with their markers, sources, then the sections.
 
-    Sections have the markers by which sources are opened, or are ``counted`` where nothing refers to a marker.
+    Sections have the markers of their sources, or numbers (``counted``) where nothing refers to a marker.
     """
     lines = [*filter(None, (view.headline, view.searched)), *map(_statement, view.statements)]
     for conflict in view.conflicts:
@@ -70,7 +70,7 @@ def _sections(finding: FindingView, language: str, counted: bool) -> Iterator[st
 
 
 def _section(section: SectionView, far: bool, marker: str) -> Iterator[str]:
-    """Its document and place, then its text where it stands open, else a marked sentence; of a far one neither."""
+    """Its document and place, then its open text, else a marked sentence. A ``far`` section has neither."""
     yield f"[{marker}] {' · '.join((section.title, *section.details, *section.warnings))}"
     yield from filter(None, (section.place,))
     if not section.whole:

@@ -1,4 +1,4 @@
-"""The parts of an evidence-based answer: PICO, what was read from the record, warnings, effects, gaps, sources."""
+"""The parts of an evidence-based answer: PICO, the record as read, warnings, effects, gaps, sources."""
 
 from __future__ import annotations
 
@@ -38,15 +38,16 @@ def pico(part: PicoPart, language: str) -> PartView:
 
 
 def record(part: RecordPart, language: str) -> PartView:
-    """Every entry by kind; those that were read from the same words stand before them."""
+    """Every entry by kind; entries that were read from the same words share a row."""
     rows: list[Row] = []
-    quoted = any(entry.kind in (EntryKind.NAMED, EntryKind.UNREAD) for entry in part.entries)
+    kinds = {entry.kind for entry in part.entries}
+    quoted = bool(kinds & {EntryKind.NAMED, EntryKind.UNREAD})
     for kind in EntryKind:
         label = words(Message(f"record.{kind.value}"), language)
         entries = [entry for entry in part.entries if entry.kind is kind]
         of_words = groupby(entries, key=lambda entry: entry.words)
         rows += [Row(label, _read(tuple(of), language)) for _, of in of_words]
-        if not entries and kind in ALWAYS:
+        if not entries and kind in ALWAYS and not (kind is EntryKind.MEDICINE and EntryKind.NAMED in kinds):
             rows.append(Row(label, words(message("record.quoted_only" if quoted else "record.none_read"), language)))
     return PartView(words(message("record.title"), language), tuple(rows))
 
@@ -62,7 +63,7 @@ def _read(entries: Sequence[RecordEntry], language: str) -> str:
 
 
 def allergy(part: AllergyPart, language: str) -> PartView:
-    """The record's words, and under them what the sources say."""
+    """The record's words, and below them what the sources say."""
     warning = message("ebm.allergy", words=part.allergy.words, names=part.named)
     return _warning(warning, _statements(part.statements, language), language)
 
@@ -79,7 +80,7 @@ def _warning(warning: Message, statements: tuple[StatementView, ...], language: 
 
 
 def value(part: ValuePart, language: str) -> PartView:
-    """The record's value, and under it the rows of tables that it falls into."""
+    """The record's value, and the rows of tables that it falls into."""
     name = by_name(part.value.name)
     called = name.chinese if language == "zh" else name.name
     title = words(message("ebm.rows", name=called, value=part.value.written), language)

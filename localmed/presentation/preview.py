@@ -1,9 +1,8 @@
-"""The report page of a dry run of an import: one HTML file that needs nothing else, to be read on a screen or printed.
+"""The report of an import's dry run: one HTML file that loads nothing, to read on a screen or print.
 
-Every file in a table first; then, file by file, its documents page by page beside the page's picture, tables as tables,
-with what OCR read and how sure it was, and what would be left out and why. No script, nothing from anywhere else,
-pictures inside the file; whatever comes from a document or a file name is escaped and neutralised (``pages.py``). It is
-bounded, and says what it leaves out.
+A table lists every file. Then each file's documents follow page by page beside the page's picture: tables as tables,
+OCR text with its confidence, and what would be left out with the reason. Pictures are inside the file; text of
+documents and file names is escaped and neutralised (``pages.py``). Every list is bounded and says what it leaves out.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ Thumbnails = Callable[[Path, Sequence[int]], Mapping[int, bytes]]  # (original, 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Passages that follow each other under one heading: ``path``, then a table or paragraphs."""
+    """Consecutive passages under one heading: ``path``, then a table or paragraphs."""
 
     path: str = ""
     ocr: tuple[str, ...] = ()  # how sure the engine was, as shares
@@ -51,7 +50,7 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """A page with its picture, or (number 0) what is shown of a document without pages."""
+    """A page with its picture, or (number 0) the shown text of a document without pages."""
 
     number: int = 0
     picture: str = ""
@@ -60,7 +59,7 @@ class _Shown:
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """Lines of which at most ``LINES`` are shown."""
+    """At most ``LINES`` lines, and the number of the others."""
 
     lines: tuple[str, ...] = ()
     more: int = 0
@@ -89,7 +88,7 @@ class _Counts:
 
 
 class PreviewPage:
-    """The page while the files are looked at; a context manager, since what it has waits in a temporary file."""
+    """Collects the page while files are read; a context manager, because its text waits in a temporary file."""
 
     def __init__(self, title: str, language: str, thumbnails: Thumbnails, day: str, version: str) -> None:
         """A page in ``language`` on an import into ``title``; ``thumbnails`` draws pages of an original."""
@@ -193,7 +192,7 @@ class PreviewPage:
             yield _Shown(number, picture, tuple(_runs(texts.get(number, ()))))
 
     def _picture(self, picture: bytes) -> str:
-        """``picture`` as a source within the page, "" where there is none or no room for it."""
+        """``picture`` as a data URL; "" if there is none or no room for it."""
         if not picture or self._counts.picture_bytes + len(picture) > PICTURES:
             return ""
         self._counts.picture_bytes += len(picture)
@@ -201,7 +200,7 @@ class PreviewPage:
 
 
 def _facts(document: Document) -> Iterator[tuple[str, str]]:
-    """What is known of a document, by the name of its label."""
+    """The known facts about a document, by the name of their label."""
     governance = document.governance
     facts = {
         "language": document.language,
@@ -216,7 +215,7 @@ def _facts(document: Document) -> Iterator[tuple[str, str]]:
 
 
 def _runs(texts: Iterable[tuple[Passage, str]]) -> Iterator[_Run]:
-    """Passages as they would be found, under their headings where these change; rows set out as tables."""
+    """Passages as the search finds them, under headings where these change; rows as tables."""
     path: tuple[str, ...] | None = None
     for (table, headings), together in groupby(texts, lambda pair: (pair[0].table, pair[0].headings)):
         if headings and headings != path:

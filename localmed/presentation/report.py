@@ -1,4 +1,4 @@
-"""A report to keep: a title, what came out, paragraphs and tables, as one page that loads nothing."""
+"""A report to keep: a title, the outcome, paragraphs and tables, as one page that loads nothing."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The form of a human review as a page: rated in any browser without a network, saved as a table by its own script.
+"""The form of a human review as a page, filled in without a network and saved as a table by its own script.
 
-The page loads nothing and sends nothing; its policy allows the one script that stands in it, by its hash.
+The page loads and sends nothing; its policy allows its one script by hash.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from localmed.presentation.pages import POLICY, page
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One dimension of the form: its name in the table, its question, and (value, code of its word) worst first."""
+    """One dimension of the form: its column, its question, and (value, code of its word), worst first."""
 
     name: str
     question: Message

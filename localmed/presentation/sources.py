@@ -1,4 +1,4 @@
-"""On which pages a source stands, what a reader must know of it, and the source as its pane shows it."""
+"""The pages of a source, the warnings about it, and the source as its pane shows it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ANY_OLD = 10
 
 
 def pages(numbers: Collection[int]) -> list[Message]:
-    """Which pages: one, a run of them as its first and last, or each."""
+    """The pages ``numbers``: one, a range, or each."""
     first, last = min(numbers, default=0), max(numbers, default=0)
     if last - first == len(numbers) - 1 and last > first:
         return [message("answer.pages", first=first, last=last)]
@@ -28,7 +28,7 @@ def edition(evidence: Evidence) -> Message:
 
 
 def warnings(evidence: Evidence, day: str, beside: Sequence[Evidence] = ()) -> list[Message]:
-    """What a reader must know of a source on ``day``: its status, a missed review, its age, what is said of passages.
+    """Warnings about a source on ``day``: its status, a missed review, its age, and those about its passages.
 
     ``beside`` are the other passages of its section.
     """
@@ -36,20 +36,20 @@ def warnings(evidence: Evidence, day: str, beside: Sequence[Evidence] = ()) -> l
     told += [message("answer.overdue", date=evidence.overdue)] if evidence.overdue else []
     years = age(evidence.edition, day)
     told += [message("answer.age", count=years)] if years >= OLD.get(evidence.kind, ANY_OLD) else []
-    return told + _of_passages((evidence, *beside))
+    return told + _passage_warnings((evidence, *beside))
 
 
-def _of_passages(shown: Sequence[Evidence]) -> list[Message]:
-    """What a reader must know of single passages: text for a model, and what the librarian has noted."""
+def _passage_warnings(shown: Sequence[Evidence]) -> list[Message]:
+    """Warnings about single passages: text addressed to a model, doubtful tables, notes of the librarian."""
     told = [message("answer.planted")] if any(piece.planted for piece in shown) else []
     told += [message("answer.table_doubtful")] if any(piece.passage.doubtful for piece in shown) else []
     return told + [message("answer.remark", note=it) for it in dict.fromkeys(one.remark for one in shown) if it]
 
 
 def age(edition: str, day: str) -> int:
-    """The whole years from ``edition`` to ``day`` (dates as the domain writes them), at least; 0 without both.
+    """The whole years from ``edition`` to ``day`` (ISO 8601, perhaps without month or day); 0 without both.
 
-    Of an edition of which only the year is known the last day of that year counts.
+    An edition without a day counts from the last day of its year or month.
     """
     if not (edition[:4].isdigit() and day[:4].isdigit()):
         return 0
@@ -59,9 +59,9 @@ def age(edition: str, day: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SourcePageView:
-    """A passage on its page, of a source without pages in its part of the text; ``own`` are those that it stands on.
+    """A passage on its page, or in its part of a source without pages; ``own`` are the pages of the passage.
 
-    ``last`` is the document's last page, 0 where it is not known.
+    ``last`` is the document's last page, 0 if unknown.
     """
 
     title: str

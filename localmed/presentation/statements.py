@@ -1,4 +1,4 @@
-"""A sentence as a reader sees it, with its markers or as a gap with the reason; and a definition."""
+"""Sentences with their markers, or as a gap with the reason; citations and definitions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOT_CARRIED = (Support.UNSUPPORTED, Support.CONTRADICTED)
 
 
 def statement_view(statement: Statement, language: str, verdicts: bool = False) -> StatementView:
-    """``statement`` in ``language``; with ``verdicts`` what its check came to stands under it."""
+    """``statement`` in ``language``; with ``verdicts`` the result of its check stands under it."""
     verdict = statement.verdict
     reason = words(verdict.reason, language) if verdict else ""
     origin = words(Message(f"answer.origin.{statement.origin.value}"), language)
@@ -39,7 +39,7 @@ def statement_view(statement: Statement, language: str, verdicts: bool = False) 
 
 
 def _checked(statement: Statement, language: str) -> str:
-    """Who checked a sentence that a model wrote; of a quotation why it stands there, where that is said."""
+    """Who checked a sentence that a model wrote; "" for a quotation."""
     verdict = statement.verdict
     if statement.origin is Origin.GENERATED:
         if verdict is None or verdict.support is Support.UNCHECKED:
@@ -52,9 +52,7 @@ def _checked(statement: Statement, language: str) -> str:
 def in_sections(
     statements: Sequence[Statement], evidence: Sequence[Evidence], language: str
 ) -> tuple[StatementView, ...]:
-    """``statements`` of an answer, under their headings where they have sections; sources that disagree with what they
-    are.
-    """
+    """``statements`` under the headings of their sections; sources that disagree are named."""
     views: list[StatementView] = []
     before = AnswerSection.NONE
     for statement in statements:
@@ -69,7 +67,7 @@ def in_sections(
 
 
 def _sources(statement: Statement, evidence: Sequence[Evidence], language: str) -> str:
-    """The title, kind and edition of each source of ``statement``."""
+    """Title, kind and edition of each source of ``statement``."""
     markers = {citation.marker for citation in statement.citations}
     named = [
         message(

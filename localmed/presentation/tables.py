@@ -1,7 +1,7 @@
-"""Table rows as they were read (``Drug: amoxicillin; Dose: 500 mg``) set out as tables again, for a page.
+"""Sets rows as they were read (``Drug: amoxicillin; Dose: 500 mg``) out as tables again, for a page.
 
-Only for the eye: a row is split at its names, rows that follow each other share a table, and nothing is left out.
-What stands before the first name is the row's section. A table of too many columns is shown as text.
+Only for the eye: rows are split at their names, consecutive rows share a table, nothing is left out. Text before the
+first name is the row's section. A table with too many columns stays text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _Cells = list[tuple[str, str]]  # (name of the column, text); the section has no
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A table, with or without a header, or ``lines`` of text; a cell is its text and how many columns it covers."""
+    """A table with or without a header, or ``lines`` of text. A cell is its text and the columns that it spans."""
 
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[tuple[str, int], ...], ...] = ()
@@ -29,7 +29,7 @@ class Grid:
 
 
 def grids(rows: Sequence[str]) -> Iterator[Grid]:
-    """``rows`` set out: a table for each run of rows with names, and for each run of rows without."""
+    """Set ``rows`` out: a table for each run of rows with names, and for each run without."""
     for with_names, run in groupby(map(_cells, rows), lambda cells: any(name for name, _ in cells)):
         together = list(run)
         columns = tuple(dict.fromkeys(name for cells in together for name, _ in cells))
@@ -43,7 +43,7 @@ def grids(rows: Sequence[str]) -> Iterator[Grid]:
 
 
 def _cells(row: str) -> _Cells:
-    """The cells of a row; a part without a name belongs to the one before it."""
+    """The cells of a row; a part without a name belongs to the cell before it."""
     cells: _Cells = []
     for part in _PART.split(row):
         match = _NAMED.fullmatch(part)
@@ -66,6 +66,6 @@ def _by_column(cells: _Cells, columns: Sequence[str]) -> tuple[tuple[str, int], 
 
 
 def _bare(cells: _Cells, width: int) -> tuple[tuple[str, int], ...]:
-    """A row without names, a part a cell; the last takes the rest of the width."""
+    """A row without names, a part a cell; the last cell takes the rest of the width."""
     texts = [text for _, text in cells]
     return (*((text, 1) for text in texts[:-1]), (texts[-1], width - len(texts) + 1))

@@ -1,4 +1,4 @@
-"""The parts of a verification (M-Eval): the response's label, alerts, claims, the studies, what the answer cites."""
+"""The parts of a verification (M-Eval): the response's label, alerts, claims, studies, the answer's citations."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NO_VOTE = "\u2013"
 
 
 def response(part: ResponsePart, language: str) -> PartView:
-    """The label, how many claims have which, and what it does not say."""
+    """The label of the response, the claims by label, and its limits."""
     counts = tuple(message("verify.count_of", count=count, label=_label(label)) for label, count in part.claims)
     rows = [_row("column.claims", message("verify.counts", counts=counts), language)]
     if part.label is Label.NOT_ENOUGH and not part.carried and {label for label, _ in part.claims} == {Label.SUPPORTED}:
@@ -56,7 +56,7 @@ def _alert(code: str) -> Message:
 
 
 def claim(part: ClaimPart, language: str) -> PartView:
-    """A claim: its label, votes and spread, and the sentences that decided."""
+    """A claim: its label, votes and spread, and the deciding sentences."""
     title = message("verify.whole" if part.whole else "verify.claim", text=one_line(part.claim))
     statements = tuple(statement_view(statement, language) for statement in part.statements)
     return PartView(words(title, language), tuple(_claim_rows(part, language)), statements)
@@ -79,18 +79,18 @@ def _claim_rows(part: ClaimPart, language: str) -> Iterable[Row]:
         if studies:
             yield Row(
                 words(Message(code), language),
-                joined((_placed(study, language) for study in studies), language, CLAUSES),
+                joined((_study_with_origin(study, language) for study in studies), language, CLAUSES),
             )
 
 
 def quality(part: EvidenceQualityPart, language: str) -> PartView:
-    """What the evidence given with the answer is worth, and why."""
+    """The quality of the evidence that was given with the answer."""
     quality = Message(f"verify.quality.{part.quality.value}")
     return PartView(words(message("verify.quality_of", quality=quality), language), ())
 
 
 def studies(part: StudiesPart, language: str) -> PartView:
-    """Each study by its title, under it how reliable it is, where it came from and how it voted."""
+    """Each study by its title, with its reliability, origin and votes."""
     rows = tuple(Row("", _title(row.study), _study(row, language)) for row in part.studies)
     return PartView(words(message("verify.studies"), language), rows)
 
@@ -114,7 +114,7 @@ def _reliability(row: StudyRow) -> Message:
 
 
 def votes(parts: Iterable[Any], language: str) -> VotesView | None:
-    """How each study voted on each claim; None where no studies were looked at."""
+    """How each study voted on each claim; None without studies."""
     parts = tuple(parts)
     claims = [part for part in parts if isinstance(part, ClaimPart)]
     rows = [row for part in parts if isinstance(part, StudiesPart) for row in part.studies]
@@ -127,14 +127,14 @@ def votes(parts: Iterable[Any], language: str) -> VotesView | None:
 
 
 def _signs(claims: Iterable[ClaimPart], cast: Iterable[int]) -> tuple[str, ...]:
-    """A study's votes, which are on those claims that were judged; elsewhere a dash."""
+    """A study's votes by claim; a dash for a claim that was not judged."""
     votes = iter(cast)
     judged = (one.label is not Label.NOT_JUDGED for one in claims)
     return tuple(SIGNS.get(next(votes, None), NO_VOTE) if one else NO_VOTE for one in judged)
 
 
 def citations(part: CitationsPart, language: str) -> PartView:
-    """What each marker names."""
+    """The study that each marker names."""
     rows = tuple(Row(f"[{one_line(one.marker)}]", _reference(one, language)) for one in part.references)
     return PartView(words(message("verify.citations"), language), rows)
 
@@ -149,7 +149,7 @@ def _reference(reference: CitedReference, language: str) -> str:
 
 
 def support(part: SupportPart, language: str) -> PartView:
-    """The answer's sentences, under each what its check came to."""
+    """The answer's sentences, each with the result of its check."""
     statements = tuple(statement_view(statement, language, verdicts=True) for statement in part.statements)
     return PartView(words(message("verify.support"), language), (), statements)
 
@@ -162,8 +162,8 @@ def _title(study: Titled) -> str:
     return one_line(f"{study.title} ({study.edition})" if study.edition else study.title)
 
 
-def _placed(study: Titled, language: str) -> str:
-    """A study by title and date, and whether the answer brought it: then it says little that is new."""
+def _study_with_origin(study: Titled, language: str) -> str:
+    """A study by title and date, and whether it came with the answer, which makes it no independent evidence."""
     code = "verify.study_given" if study.from_answer else "verify.study_found"
     return words(Message(code, (("title", _title(study)),)), language)
 

@@ -1,7 +1,6 @@
-"""An answer as a reader sees it: rendered words and structure, nothing left to decide for whoever shows it.
+"""An answer as a reader sees it: rendered words and structure. Renderers (terminal, leaflet, page) decide nothing.
 
-Texts are neutralised (``neutral``); markup is for the renderers: the terminal, the leaflet, a page. A list is empty and
-a text is "" where there is nothing to show.
+Texts are neutralised (``neutral``) and contain no markup. A field is empty or "" where there is nothing to show.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from localmed.presentation.finding import FindingView
 
 @dataclass(frozen=True, slots=True)
 class CitationView:
-    """Where a sentence stands: what opens it, and its page (0: none) and boxes there."""
+    """A quotation, the span that it opens, and its page (0: none) and boxes there."""
 
     marker: str
     passage_id: str
@@ -27,12 +26,11 @@ class CitationView:
 
 @dataclass(frozen=True, slots=True)
 class StatementView:
-    """A sentence with its markers. A withheld one has no text but ``withheld``, which says why.
+    """A sentence with its markers. A withheld one has no text; ``withheld`` gives the reason.
 
-    ``warning`` stands behind a sentence that is shown although its sources do not carry it; ``checked`` says of a
-    model's sentence who checked it, or that nobody did; ``verdict`` is what its check came to, for parts that are about
-    that; ``origin`` says who wrote it. ``heading`` is that of the section which begins with it; ``detail`` says of
-    sources that disagree what they are.
+    ``warning`` says that the sources do not support the sentence. ``checked`` says who checked a model's sentence, or
+    that nobody did; ``verdict`` is the result, for parts about checks. ``origin`` says who wrote it. ``heading`` starts
+    a section; ``detail`` names sources that disagree.
     """
 
     text: str
@@ -49,13 +47,13 @@ class StatementView:
 
     @property
     def markers(self) -> tuple[str, ...]:
-        """Of its sources, each once."""
+        """The markers of its sources, each once."""
         return tuple(dict.fromkeys(citation.marker for citation in self.citations))
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A named value, or a line without a name; ``detail`` is said under it."""
+    """A named value, or a line without a name, with a ``detail`` under it."""
 
     label: str
     text: str
@@ -64,7 +62,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class PartView:
-    """A part of an answer: title, rows, sentences. Parts of one ``section`` stand together under that heading."""
+    """A part of an answer: title, rows, sentences. Parts with one ``section`` stand together under that heading."""
 
     title: str
     rows: tuple[Row, ...] = ()
@@ -76,7 +74,7 @@ class PartView:
 
 @dataclass(frozen=True, slots=True)
 class VotesView:
-    """Claims across (each with its label), studies down: title, reliability, a sign for each claim."""
+    """A table of votes: claims with their labels across; title, reliability and signs of each study down."""
 
     claims: tuple[tuple[str, str], ...]
     studies: tuple[tuple[str, str, tuple[str, ...]], ...]
@@ -84,7 +82,7 @@ class VotesView:
 
 @dataclass(frozen=True, slots=True)
 class JudgeView:
-    """Who judged, and what is known of how often it errs."""
+    """A judge and what is known of its errors."""
 
     name: str
     errors: str
@@ -92,10 +90,9 @@ class JudgeView:
 
 @dataclass(frozen=True, slots=True)
 class BadgeView:
-    """The badge: a word and a symbol (never a colour alone), why, who judged, and what it does not say.
+    """The badge: a word and a symbol (never a colour alone), the reason, who judged, and its limits.
 
-    ``before`` tells of the badge with the withheld sentences in it where that differs, ``alone`` of those by kind of
-    source.
+    ``before`` is the badge with the withheld sentences, where that differs; ``alone`` the badges by kind of source.
     """
 
     badge: Badge
@@ -109,7 +106,7 @@ class BadgeView:
 
 @dataclass(frozen=True, slots=True)
 class ConflictView:
-    """Two sources that differ, each with its title and edition, and what they say; no verdict."""
+    """Two sources that differ, each with title, edition and quotation; no verdict."""
 
     text: str
     ours: CitationView
@@ -120,9 +117,9 @@ class ConflictView:
 
 @dataclass(frozen=True, slots=True)
 class SourceView:
-    """A source: ``title`` and ``details`` (edition, page, headings), ``warnings`` (superseded, old, overdue).
+    """A source: ``title``, ``details`` (edition, page, headings), ``warnings`` (superseded, old, overdue).
 
-    ``passage_id``, ``start`` and ``end`` open it; ``file`` is the name of the file it came from.
+    ``passage_id``, ``start`` and ``end`` open it; ``file`` is the name of its file.
     """
 
     marker: str
@@ -139,8 +136,8 @@ class SourceView:
 class AnswerView:
     """An answer in one reader's language.
 
-    ``headline`` says how the question ended and who wrote what follows; ``searched`` what was looked through where
-    nothing was found; ``banner`` whether it may be handed out; ``checks`` are those of the answer as a whole.
+    ``headline`` says how the question ended and who wrote the sentences; ``searched`` names the collections that were
+    searched in vain; ``banner`` says whether it may be given to a patient; ``checks`` concern the answer as a whole.
     """
 
     language: str

@@ -7,7 +7,9 @@ so that two people with the same table open do not undo each other's work.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import partial
@@ -15,7 +17,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from localmed.domain import Collection, Document, Evidence, Hit, Kind, Message, Passage, SearchFilter, Status, message
+from localmed.domain import Collection, Document, Evidence, Hit, Message, Passage, SearchFilter, Status, message
 from localmed.domain.errors import Damaged, UnknownName
 from localmed.library import generations, originals
 from localmed.library.catalogue import Pair, document_changes
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 
 FAVOURITE = "favourite"  # the tag of documents on the first page
 FAVOURITES, NEWEST = 12, 4  # documents shown there; more would be a list to search
-GUIDING = (Kind.GUIDELINE, Kind.LOCAL)
+NEWEST_OF_ONE = 2  # of the newest editions, of one collection
 # A search for near copies of a document: passages searched with, passages that each finds, rarest terms of each.
 PASSAGES_SEARCHED, NEAR_SEARCHED, TERMS_SEARCHED = 5, 20, 64
 
@@ -361,6 +363,13 @@ def generations_kept(session: Session) -> list[GenerationRow]:
     return kept
 
 
+def generation_date(session: Session, name: str) -> str:
+    """When the generation called ``name`` was made; "" where it is no longer kept or its manifest is damaged."""
+    with suppress(UnknownName, Damaged):
+        return generations.manifest_of(session.data, int(name)).created
+    return ""
+
+
 def changed_between(session: Session, before: int, after: int, most: int) -> list[Pair] | None:
     """The first ``most`` documents that differ between two generations; None where one is gone."""
     session.may_change()
@@ -425,22 +434,28 @@ def documents_of(session: Session, ids: Iterable[str]) -> dict[str, Document]:
 
 
 def first_documents(session: Session, language: str) -> tuple[list[Document], list[Document]]:
-    """The documents on the first page: the ward's favourites, then the newest other editions in ``language``.
+    """The documents on the first page: the ward's favourites by title, then the newest other editions in ``language``.
 
-    Favourites have the tag ``favourite`` (for everybody) or ``favourite:GROUP``. Editions are of guidelines and
-    hospital documents and dated by day, not in the future.
+    Favourites have the tag ``favourite`` (for everybody) or ``favourite:GROUP``. Editions are dated by day, not in the
+    future. A collection has at most ``NEWEST_OF_ONE``: imported literature would leave no place for guidelines.
     """
     groups = session.caller.groups
     with session.answering() as workspace:
-        guiding = {one.name for one in workspace.library.catalogue.collections() if one.kind in GUIDING}
         stored = [one for one in _documents(workspace, "") if one.status is Status.CURRENT]
         today = workspace.library.holding.day
     tags = {FAVOURITE} | {f"{FAVOURITE}:{group.casefold()}" for group in groups or ()}
     starred = [one for one in stored if tags & {tag.casefold() for tag in one.tags}]
-    dated = (one for one in stored if one.collection in guiding and one.language == language and one not in starred)
-    past = (one for one in dated if len(one.edition) == len(today) and one.edition <= today)
-    newest = sorted(past, key=attrgetter("edition"), reverse=True)
-    return sorted(starred, key=lambda one: one.title)[:FAVOURITES], newest[:NEWEST]
+    dated = (
+        one
+        for one in stored
+        if one.language == language and one not in starred and len(one.edition) == len(today) and one.edition <= today
+    )
+    newest, places = list[Document](), Counter[str]()
+    for one in sorted(dated, key=attrgetter("edition"), reverse=True):
+        places[one.collection] += 1
+        if places[one.collection] <= NEWEST_OF_ONE:
+            newest.append(one)
+    return sorted(starred, key=attrgetter("title"))[:FAVOURITES], newest[:NEWEST]
 
 
 def places_in(session: Session, document: str, words: str) -> list[tuple[Passage, int, int]]:

@@ -92,6 +92,7 @@ class EarlySections:
             self.hooks.sections(replace(self.seen, evidence=(), receipts=None))
 
 
+SEARCHES = {"ask", "search"}  # workflows whose sections come from all collections
 NOTHING_THERE = message("workflow.no_tier")  # untrue where a collection is stopped
 RUNS = 3  # of a workflow whose evidence is withdrawn during each
 
@@ -210,7 +211,9 @@ class Session:
             basis = (clean_question(question), filters, plan, provenance, before, names)
             return (*basis, workspace.bounds()) if check else basis
 
-        return self._run("ask_and_verify" if check else "thorough" if thorough else "ask", arguments, hooks)
+        return self._run(
+            "ask_and_verify" if check else "thorough" if thorough else "ask", arguments, hooks, filters.collections
+        )
 
     def verify(self, task: VerifyInput, hooks: Hooks = SILENT) -> Answer:
         """Check an answer written elsewhere: its citations, then its claims (M-Eval)."""
@@ -285,7 +288,7 @@ class Session:
         def arguments(it: Workspace) -> tuple[Any, ...]:
             return clean_question(question), filters, it.plan(filters, ""), it.provenance(), sections, names
 
-        return self._run("search", arguments, hooks)
+        return self._run("search", arguments, hooks, filters.collections)
 
     def find(
         self,
@@ -355,7 +358,14 @@ class Session:
             if (stop.kind, stop.name) == (stops.WORKFLOW, workflow):
                 raise NotAllowed("workflow.stopped", workflow=message(f"workflow_name.{workflow}"), reason=stop.reason)
 
-    def _run(self, workflow: str, arguments: Callable[[Workspace], tuple[Any, ...]], hooks: Hooks) -> Answer:
+    def _run(
+        self,
+        workflow: str,
+        arguments: Callable[[Workspace], tuple[Any, ...]],
+        hooks: Hooks,
+        limited_to: Sequence[str] = (),
+    ) -> Answer:
+        """Drive the flow called ``workflow`` to its answer, from all collections or those it is ``limited_to``."""
         self.allow(workflow)
         hooks = replace(hooks, models_until=monotonic() + self.settings.chat.question_seconds)
         early = EarlySections(hooks)
@@ -367,10 +377,21 @@ class Session:
             raise
         ended = AnswerStatus.ABSTAINED if answer.found_nothing else answer.status
         self.note(answer.workflow, audit_subject(answer, hooks.answer_id), ended.value, answer=answer)
-        lacking = answer.found_nothing or (answer.receipts and answer.receipts.absent)
-        stopped = stops.collection_messages(self, "workflow.not_searched").values() if lacking else ()
+        stopped = tuple(self._not_searched(answer, limited_to))
         own = (note for note in answer.notes if not stopped or note != NOTHING_THERE)
         return replace(answer, notes=(*own, *stopped, *self.remarks()))
+
+    def _not_searched(self, answer: Answer, limited_to: Sequence[str]) -> Iterator[Message]:
+        """A note for each stopped collection that ``answer`` would have come from too.
+
+        A question is told of each, unless it was limited to others; other workflows only where they found nothing.
+        """
+        if answer.status is AnswerStatus.SAFETY:
+            return
+        if answer.workflow in SEARCHES or answer.found_nothing or (answer.receipts and answer.receipts.absent):
+            for name, note in stops.collection_messages(self, "workflow.not_searched").items():
+                if not limited_to or name in limited_to:
+                    yield note
 
     def remarks(self) -> list[Message]:
         """Messages about entries missing from the audit log, each returned once."""

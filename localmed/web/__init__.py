@@ -1,19 +1,18 @@
-"""The ward's window: server-rendered pages on a session. It renders views of ``presentation`` and decides nothing.
+"""The ward's window: server-rendered pages on a session. Pages render views of ``presentation`` and decide nothing.
 
-Rules, for every page:
+Rules for every page:
 
-- **One module a page**, with a ``router`` that ``application.ROUTERS`` lists and templates of its own that extend
-  ``layout.html``. What it can do is in ``Session``, its neighbours in ``site/`` and
-  ``presentation/``; nothing else is imported.
-- **A right a page**: a parameter ``visit: Asking`` (``Librarian``, ``Safety``, ``Models``, ``Accounts``, see
-  ``visits.py``) signs the visitor in, checks the right, and for anything but GET the form's token.
-  ``visit.session`` is the visitor's; its changes are audited as theirs. A page for everybody takes ``Anybody``.
-- **What people type goes by POST**, never into an address: addresses stand in histories and logs. A change answers with
+- **One module a page**, with a ``router`` in ``application.ROUTERS`` and templates that extend ``layout.html``.
+  It imports ``site/``, ``presentation/`` and their neighbours only.
+- **One right a page**: a parameter ``visit: Asking`` (``Librarian``, ``Safety``, ``Models``, ``Accounts``, see
+  ``visits.py``) signs the visitor in, checks the right and, except for GET, the form's token. Changes of
+  ``visit.session`` are audited under the visitor's name. A page for everybody takes ``Anybody``.
+- **Typed text goes by POST**, never into an address: histories and logs record addresses. A change ends with
   ``pages.redirect(path, notice=...)``, so that reloading repeats nothing.
-- **Every sentence is a message**: ``{{ text("web.ask.title") }}`` in a template. Text of documents and people is filled
-  in as it is: the templates escape and neutralise it. ``| safe`` is not used.
-- **Without JavaScript first**: a link or a form does the work, ``localmed.js`` makes it quicker. No inline script or
-  style, no ``on...`` attribute: the policy (``protection.py``) forbids them.
-- **Errors are raised**: any ``LocalmedError`` becomes a page of one line with what to do (``failures.py``).
-- Handlers are plain ``def``: they run in threads, each request has a session of its own.
+- **Every sentence is a message**: ``{{ text("web.ask.title") }}``. Templates escape and neutralise the text of
+  documents and people. ``| safe`` is not used.
+- **JavaScript is optional**: links and forms work without it, ``localmed.js`` makes them quicker. The policy
+  (``protection.py``) forbids inline scripts, inline styles and ``on...`` attributes.
+- **Errors are raised**: ``failures.py`` turns a ``LocalmedError`` into a page with one line on what to do.
+- Handlers are plain ``def``: they run in threads, and each request has its own session.
 """

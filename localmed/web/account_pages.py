@@ -1,4 +1,4 @@
-"""Accounts, for administrators: make them, give roles and groups, disable them, set a password; one's own tokens."""
+"""Accounts, for administrators: create them, set roles, groups and passwords, disable them; one's own tokens."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ PATH = "/admin/accounts"
 
 @router.get(PATH)
 def listing(visit: Accounts, made: str = "") -> Response:
-    """All accounts, and the form for another; ``made`` was made just now."""
-    return _listed(visit, Account("", SessionRole.READER), made=made)
+    """All accounts, and the form for a new one; ``made`` was just created."""
+    return _list_page(visit, Account("", SessionRole.READER), made=made)
 
 
-def _listed(visit: Accounts, typed: Account, fault: Message | None = None, made: str = "") -> Response:
-    """All accounts, and the form for another, as it was ``typed`` and not made for ``fault``."""
+def _list_page(visit: Accounts, typed: Account, fault: Message | None = None, made: str = "") -> Response:
+    """All accounts, and the form as it was ``typed`` before the ``fault``."""
     known, roles = accounts.accounts(visit.site.data), tuple(SessionRole)
     told = made if made in {account.user for account in known} else ""
     return pages.page(visit, "accounts.html", accounts=known, roles=roles, typed=typed, fault=fault, made=told)
@@ -44,7 +44,7 @@ def create(
     try:
         accounts.create(visit.session, typed, password, temporary=True)
     except UsageError as error:
-        return _listed(visit, typed, error.full_message)
+        return _list_page(visit, typed, error.full_message)
     return pages.redirect(PATH, made=user)
 
 
@@ -56,14 +56,14 @@ def change(
     groups: Annotated[str, Form()] = "",
     disabled: Annotated[bool, Form()] = False,
 ) -> Response:
-    """Give an account another role or other groups, or disable it."""
+    """Change role or groups of an account, or disable it."""
     accounts.change(visit.session, Account(user, role, tuple(groups.split()), disabled=disabled))
     return pages.redirect(PATH, notice="saved")
 
 
 @router.post(PATH + "/{user}/password")
 def set_password(visit: Accounts, user: str, password: Annotated[str, Form()] = "") -> Response:
-    """Give an account a new password: it was forgotten, or is to be void."""
+    """Set a new password of an account."""
     accounts.set_password(visit.session, user, password)
     return pages.redirect(PATH, notice="saved")
 
@@ -72,20 +72,20 @@ def set_password(visit: Accounts, user: str, password: Annotated[str, Form()] = 
 
 
 @router.get("/account/tokens")
-def tokens_held(visit: Asking) -> Response:
-    """The tokens that hold."""
+def list_tokens(visit: Asking) -> Response:
+    """The visitor's valid tokens."""
     return _tokens(visit, "")
 
 
 @router.post("/account/tokens")
 def make_token(visit: Asking, name: Annotated[str, Form()] = "", days: Annotated[int, Form()] = 0) -> Response:
-    """Make one, shown this once."""
+    """Create a token; it is shown this once."""
     return _tokens(visit, tokens.make(visit.session, visit.session.caller.user, name, days))
 
 
 @router.post("/account/tokens/{token_id}/revoke")
 def revoke_token(visit: Asking, token_id: str) -> Response:
-    """End one."""
+    """Revoke a token."""
     tokens.revoke(visit.session, token_id)
     return pages.redirect("/account/tokens", notice="revoked")
 

@@ -1,8 +1,8 @@
-"""Admission: how many answers are made at once, and who waits. What does not fit is refused with an estimate.
+"""Admission: how many answers are made at once, and who waits. Others are refused with an estimate of the wait.
 
-A place is taken before the reply begins, so that a refusal is a status (429). Places are served in the order of their
-coming; each user has few of them, so that nobody fills the queue. Search and pages take none: they go on while every
-answer waits. Each worker process has a queue of its own.
+A place is taken before the reply begins, so that a refusal is a status (429). Places are served in order of arrival,
+and each user has few, so that nobody fills the queue. Search and pages take no place. Each worker process has its
+own queue.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Place:
 
 @dataclass
 class Queue:
-    """The places of one process, those at work first."""
+    """The places of one process, active ones first."""
 
     at_once: int
     waiting: int
@@ -49,7 +49,7 @@ class Queue:
         return cls(settings.answers_at_once, settings.answers_waiting, settings.answers_for_one)
 
     def enter(self, user: str) -> _Place:
-        """A place for ``user``; raise ``Busy`` with an estimate in seconds where there is none."""
+        """A place for ``user``; raise ``QueueFull`` with an estimate in seconds if there is none."""
         with self._changed:
             now = time.monotonic()
             self._places = [one for one in self._places if one.begun or now - one.entered < BEGUN_WITHIN]
@@ -61,13 +61,13 @@ class Queue:
             return place
 
     def estimate(self) -> int:
-        """Seconds until a place should be free."""
+        """Seconds until a place is likely to be free."""
         ahead = max(1, len(self._places) - self.at_once + 1)
         return max(1, math.ceil(self.seconds * ahead / self.at_once))
 
     @contextmanager
     def turn(self, place: _Place, hooks: Hooks) -> Iterator[None]:
-        """Wait for the place's turn, and give it up at the end; raise ``Cancelled`` for whoever has given up."""
+        """Wait for the place's turn, and free it at the end; raise ``Cancelled`` for a user who has left."""
         with self._changed:
             place.begun = True
         begun = 0.0

@@ -1,9 +1,9 @@
-"""The API under /api/v1: what the pages do, for programs, as JSON; described at /api/v1/openapi.json.
+"""The API under /api/v1: the functions of the pages for programs, as JSON, described at /api/v1/openapi.json.
 
-A program sends ``Authorization: Bearer TOKEN`` (``people/tokens.py``); a browser's login does not count here: no
-page of another site can use it. An answer comes whole, or as server-sent events for whoever accepts
-``text/event-stream``: ``{"kind": ..., "value": ...}`` with ``step``, ``progress``, ``sections`` (of a question, while a
-chat model reads them), then ``answer`` or ``error``.
+A program sends ``Authorization: Bearer TOKEN`` (``people/tokens.py``). A browser's login does not count, so that no
+page of another site can use the API. An answer comes whole or, for ``Accept: text/event-stream``, as server-sent
+events ``{"kind": ..., "value": ...}``: ``step``, ``progress``, ``sections`` (while a chat model reads them), then
+``answer`` or ``error``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from localmed.site import lookups, orders, records
 from localmed.site.session import Session, caller_of
 from localmed.text.language import clean
 from localmed.web import pages, sources, streams
-from localmed.web.ask import EVENT_STREAM, admitted, asking, kept_answer, question_of
+from localmed.web.ask import EVENT_STREAM, asking, enter_queue, kept_answer, question_of
 from localmed.web.search import TYPED
 from localmed.web.streams import Event, Work
 from localmed.web.visits import Visit, anybody
@@ -51,7 +51,7 @@ BEARER = HTTPBearer(auto_error=False)  # a token of ``people/tokens.py``
 async def program(
     request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)]
 ) -> Visit:
-    """The visit of a program; raise ``UsageError`` without a token that holds."""
+    """The visit of a program; raise ``NoToken`` without a valid token."""
     visit, token = anybody(request), credentials.credentials if credentials else ""
     account = (
         await run_in_threadpool(tokens.current, visit.site.data, token, visit.site.settings.web) if token else None
@@ -170,7 +170,7 @@ def answer_value(kept: Kept, language: str) -> dict[str, Any]:
 
 def respond(visit: Visit, request: Request, asked_text: str, work: Work, asked_with: AskedWith = ALONE) -> Response:
     """The answer of ``work`` as JSON, or as events."""
-    queued, id_ = admitted(visit, work)
+    queued, id_ = enter_queue(visit, work)
 
     def value_of(answer: Answer) -> dict[str, Any]:
         return answer_value(kept_answer(visit, asked_text, answer, id_, asked_with), visit.language)
@@ -188,7 +188,7 @@ def respond(visit: Visit, request: Request, asked_text: str, work: Work, asked_w
 
 
 def ask_work(visit: Visit, body: AskBody) -> tuple[str, Work, AskedWith]:
-    """The question, the work that answers it and what it is asked with."""
+    """The question, the work that answers it, and its options."""
     chosen = AskedWith((), body.collection, body.preset, body.check, body.names)
     carried = history.inherit_choices(visit.session, chosen, body.after) if body.after else chosen
     carried = replace(carried, check=body.check) if body.thorough else carried  # they exclude each other
@@ -281,7 +281,7 @@ def image_of_answer(
 ) -> Response:
     """The page of a source as an image (PNG), the cited text marked."""
     answer = sources.kept_answer(visit, answer_id)
-    return sources.image(visit, sources.cited(visit, answer_id, marker), answer, start, end, page)
+    return sources.image(visit, sources.cited_source(visit, answer_id, marker), answer, start, end, page)
 
 
 # --- the library ------------------------------------------------------------------------------------------------------
@@ -332,5 +332,5 @@ def description(request: Request) -> Response:
 
 
 def words_of(error: LocalmedError, visit: Visit) -> str:
-    """What ``error`` says, in the program's language."""
+    """The words of ``error`` in the program's language."""
     return str(streams.in_words(Event("error", error), visit))

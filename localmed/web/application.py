@@ -54,7 +54,7 @@ ASSET_SECONDS = 31_536_000  # an asset's address changes with its content
 
 
 def create(site: Site, names: Collection[str] = ()) -> FastAPI:
-    """The application over ``site``, called by the host ``names`` beside localhost and those of the settings."""
+    """The application over ``site``, reachable by the host ``names``, localhost and the names in the settings."""
     app = FastAPI(title="localmed", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.site = site
     app.state.described = chat_completions.router.routes
@@ -64,9 +64,8 @@ def create(site: Site, names: Collection[str] = ()) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     app.add_api_route("/static/{name}", asset, methods=["GET"], include_in_schema=False)
-    app.add_exception_handler(LocalmedError, _ours)
-    app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(RequestValidationError, _invalid)
+    for kind in (LocalmedError, HTTPException, RequestValidationError):
+        app.add_exception_handler(kind, _reply_to)
     app.add_middleware(
         Protection,
         names=(*names, *settings.web.names),
@@ -84,26 +83,18 @@ def asset(name: str) -> Response:
     return Response(pages.static(name), media_type=pages.STATIC[name], headers=headers)
 
 
-def _ours(request: Request, error: Exception) -> Response:
-    if not isinstance(error, LocalmedError):
-        raise error
-    return failures.reply(request, error, _visit(request))
-
-
-def _http(request: Request, error: Exception) -> Response:
-    if not isinstance(error, HTTPException):
-        raise error
-    return failures.reply(request, failures.of_http(request, error), _visit(request))
-
-
-def _invalid(request: Request, error: Exception) -> Response:
-    if not isinstance(error, RequestValidationError):
-        raise error
-    return failures.reply(request, failures.of_fields(error.errors()), _visit(request))
+def _reply_to(request: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException):
+        ours = failures.of_http(request, error)
+    elif isinstance(error, RequestValidationError):
+        ours = failures.of_fields(error.errors())
+    else:
+        ours = failures.as_ours(error)
+    return failures.reply(request, ours, _visit(request))
 
 
 def _visit(request: Request) -> Visit | None:
-    """Who is told of an error, so that the page keeps its navigation; None where even that cannot be read."""
+    """The visitor who is told of an error, so that the page keeps its navigation; None if it cannot be read."""
     with suppress(LocalmedError):
         return visit_of(request)
     return None

@@ -1,12 +1,13 @@
-"""Ask: the steps, the sections as soon as a model reads them, then the answer; its page, follow-ups, reports; history.
+"""Asking: the steps, the sections, the answer, its page, follow-ups, reports and history; the first page and the guide.
 
-The question comes by POST. A browser with the script gets events in the reply (``streams``); one without waits for the
-answer and is led to its page. Every answer is kept sealed for whoever asked (``people/history.py``): its page, its
-sources and a follow-up are found by its id. The first page and the guide are here too.
+The question is sent by POST. A browser with the script gets events in the reply (``streams``); another waits for the
+answer and is redirected to its page. Every answer is kept sealed for its asker (``people/history.py``) under an id,
+by which its page, its sources and a follow-up are found.
 """
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from dataclasses import replace
 from typing import Annotated, Any
@@ -19,7 +20,7 @@ from localmed import messages
 from localmed.config import NONE
 from localmed.domain import Answer, Message, SearchFilter, message
 from localmed.domain.accounts import Right
-from localmed.domain.errors import LimitExceeded, UnknownName, UsageError
+from localmed.domain.errors import LimitExceeded, NoLibrary, UnknownName, UsageError
 from localmed.messages import COLON, LANGUAGES, joined
 from localmed.nightly import nights
 from localmed.people import accounts, feedback, history
@@ -27,7 +28,7 @@ from localmed.people.feedback import Opinion
 from localmed.people.history import ALONE, AskedWith, Kept
 from localmed.presentation import finding, neutral, order, verify
 from localmed.presentation.answer import view
-from localmed.presentation.plain import copied, stated
+from localmed.presentation.plain import status_lines, text_to_copy
 from localmed.presentation.views import AnswerView
 from localmed.process.hooks import SILENT, Hooks
 from localmed.retrieval.suggesting import suggestions
@@ -58,7 +59,7 @@ TYPED = 100  # characters of what is being typed; a longer text is a question, a
 
 @router.get("/")
 def home(visit: Anybody) -> Response:
-    """To the first start, to sign in, or to ask."""
+    """The page to ask, to sign in, or of the first start."""
     require_own_password(visit)
     if visit.own is not None:
         return form_page(visit)
@@ -67,7 +68,7 @@ def home(visit: Anybody) -> Response:
 
 @router.get("/guide")
 def guide(visit: Asking) -> Response:
-    """What one may do here, and how: a part for each right."""
+    """Help with a part for each right of the visitor."""
     parts = [name for name, right in GUIDE.items() if visit.may(right)]
     lines = {name: [f"web.guide.{name}_{number}" for number in range(1, LINES)] for name in parts}
     shown = [(name, [code for code in codes if messages.known(code)]) for name, codes in lines.items()]
@@ -75,7 +76,7 @@ def guide(visit: Asking) -> Response:
 
 
 def form_page(visit: Visit, typed: str = "", fault: Message | None = None, asked_with: AskedWith = ALONE) -> Response:
-    """The page with the form to ask, with what was ``typed`` and chosen and not asked for ``fault``."""
+    """The page to ask. After a ``fault`` it shows again what was ``typed`` and chosen."""
     box = box_of(visit, typed, asked_with)
     if not box["collections"] and not lookups.collection_names(visit.session):
         return pages.page(visit, "no_library.html")
@@ -94,7 +95,7 @@ def form_page(visit: Visit, typed: str = "", fault: Message | None = None, asked
 
 
 def _morning(visit: Visit) -> dict[str, Any]:
-    """What a librarian sees first: the report of the last night, what waits to be published, what is due for review."""
+    """For librarians: the report of the last night, uploads that wait, documents due for review."""
     night = next(iter(nights.nights(visit.site.data, 1)), None) if visit.may(Right.LIBRARY) else None
     if night is None:
         return {"morning": None, "no_night": visit.may(Right.MODELS) and not nights.nights(visit.site.data, 1)}
@@ -103,21 +104,21 @@ def _morning(visit: Visit) -> dict[str, Any]:
 
 
 def box_of(visit: Visit, asked_text: str = "", asked_with: AskedWith = ALONE) -> dict[str, Any]:
-    """What ``ask_form.html`` is filled with: what was asked, and with what."""
+    """Values of ``ask_form.html``: the question and its options."""
     names = sorted(lookups.collection_names(visit.session) - visit.session.hidden())
     presets = tuple(visit.site.settings.tiers.presets)
     return {"collections": names, "presets": presets, "asked_text": asked_text, "asked_with": asked_with, "again": ""}
 
 
 def box_of_kept(visit: Visit, kept: Kept) -> dict[str, Any]:
-    """As ``box_of``, above a kept answer; nothing where it is no question's."""
+    """``box_of`` for a kept answer; empty if it is not the answer to a question."""
     if kept.answer.workflow != "ask":
         return {}
     return box_of(visit, "" if MASK in kept.asked_text else kept.asked_text, kept.asked_with) | {"again": kept.id}
 
 
 def _ways_beside(visit: Visit) -> list[pages.Place]:
-    """The other ways to ask; concepts only where the library has any."""
+    """The other ways to ask; concepts only if the library has any."""
     with visit.session.answering() as workspace:
         graph = bool(workspace.library.graph.counts())
     return [place for place in pages.BESIDE if graph or place.path != "/concepts"]
@@ -135,7 +136,7 @@ def ask(
     again: Annotated[str, Form()] = "",
     left_out: Annotated[tuple[str, ...], Form()] = (),
 ) -> Response:
-    """Answer ``question``; ``after`` names the answer that it follows, ``again`` one to the same question.
+    """Answer ``question``. ``after`` is the id of the answer that it follows, ``again`` of an earlier answer to it.
 
     ``left_out`` names readings that are not searched for.
     """
@@ -154,29 +155,29 @@ def ask(
 
 
 def asking(session: Session, text: str, asked_with: AskedWith, thorough: bool = False) -> Work:
-    """The work that answers ``text``. For the API too."""
+    """The work that answers ``text``. The API uses it too."""
     filters = SearchFilter((asked_with.collection,) if asked_with.collection else ())
     preset, earlier, check, left_out = asked_with.preset, asked_with.earlier, asked_with.check, asked_with.left_out
     return lambda hooks: session.ask(text, filters, preset or None, earlier, hooks, check, thorough, left_out)
 
 
 @router.post("/ask/suggestions")
-def suggested(visit: Asking, question: Annotated[str, Form()] = "") -> list[str]:
-    """Headings, titles and medicines of the library that begin as ``question`` does; nothing is kept."""
+def suggest(visit: Asking, question: Annotated[str, Form()] = "") -> list[str]:
+    """Headings, titles and medicines of the library that begin like ``question``; nothing is stored."""
     with visit.session.answering() as workspace:
         return list(suggestions(workspace.library, clean(question)[:TYPED]))
 
 
 @router.post("/ask/identifiers")
 def patient_names(visit: Asking, question: Annotated[str, Form()] = "") -> Response:
-    """A warning of what names a patient in a question that is being typed, empty without; nothing is kept."""
+    """A warning if a typed question contains a patient's name or number, else ""; nothing is stored."""
     named = identifiers(clean(question)[: visit.site.settings.web.question_characters])
     text = neutral.words(message("web.ask.identifiers", words=named), visit.language) if named else ""
     return PlainTextResponse(text)
 
 
 def question_of(visit: Visit, typed: str) -> str:
-    """What was typed as a question; raise ``UsageError`` without a word, ``LimitExceeded`` for too much."""
+    """The typed question. Raise ``UsageError`` if it has no word, ``LimitExceeded`` if it is too long."""
     text, most = clean(typed).strip(), visit.site.settings.web.question_characters
     if not words(text):
         raise UsageError("workflow.no_words")
@@ -186,33 +187,33 @@ def question_of(visit: Visit, typed: str) -> str:
 
 
 def respond(visit: Visit, request: Request, asked_text: str, work: Work, asked_with: AskedWith = ALONE) -> Response:
-    """The answer of ``work``: events for a browser with the script, else its page. For every page that asks."""
+    """Send the answer of ``work``, for every page that asks: events for a browser with the script, else its page."""
 
     def shown(event: Event) -> Any:
         if event.kind == "sections":
             notes = pages.lines(event.value.notes, visit)
-            return pages.fragment(visit, "passages.html", notes=notes, **found_in(visit, event.value))
+            return pages.fragment(visit, "passages.html", notes=notes, **section_values(visit, event.value))
         if event.kind == "answer":
             kept = kept_answer(visit, asked_text, event.value, id_, asked_with)
-            values, box = values_of(visit, kept), box_of_kept(visit, kept)
+            values, box = answer_values(visit, kept), box_of_kept(visit, kept)
             html = pages.fragment(visit, "answer_body.html", **values)
             above = pages.fragment(visit, "ask_form.html", **box) if box else ""
-            return {"html": html, "box": above, "path": path_of(kept), "said": ended(values["view"])}
+            return {"html": html, "box": above, "path": path_of(kept), "said": spoken_result(values["view"])}
         return streams.in_words(event, visit)
 
-    queued, id_ = admitted(visit, work)
+    queued, id_ = enter_queue(visit, work)
     if EVENT_STREAM in request.headers.get("accept", ""):
         return streams.events(visit, queued, shown)
     return pages.redirect(path_of(kept_answer(visit, asked_text, queued(SILENT), id_, asked_with)))
 
 
-def ended(shown: AnswerView) -> str:
-    """How it ended, for a screen reader: what stands on the page, who wrote it, and its badge."""
+def spoken_result(shown: AnswerView) -> str:
+    """The result for a screen reader: its headline and its badge."""
     return " ".join(filter(None, (shown.headline, shown.badge.title if shown.badge else "")))
 
 
-def admitted(visit: Visit, work: Work) -> tuple[Work, str]:
-    """``work`` with a place in the queue, which it waits in, and the id of its answer; raise ``Busy`` without one."""
+def enter_queue(visit: Visit, work: Work) -> tuple[Work, str]:
+    """``work`` with a place in the queue, and the id of its answer. Raise ``Busy`` if there is no place."""
     queue: Queue = visit.request.app.state.queue
     place, id_ = queue.enter(visit.session.caller.user), history.new_id()
 
@@ -224,7 +225,7 @@ def admitted(visit: Visit, work: Work) -> tuple[Work, str]:
 
 
 def kept_answer(visit: Visit, asked_text: str, answer: Answer, id_: str, asked_with: AskedWith = ALONE) -> Kept:
-    """``answer``, kept for the visitor; its pages are drawn ahead. For every page that shows an answer."""
+    """Keep ``answer`` for the visitor and draw its pages ahead. Every page that shows an answer uses it."""
     login = visit.login.id if visit.login else ""
     kept = history.keep(visit.session, login, asked_text, answer, asked_with, id_)
     page_images.draw_ahead(visit.session, answer)
@@ -232,37 +233,39 @@ def kept_answer(visit: Visit, asked_text: str, answer: Answer, id_: str, asked_w
 
 
 def path_of(kept: Kept) -> str:
-    """Where a kept answer is shown."""
+    """The address of a kept answer."""
     return f"/answers/{kept.id}"
 
 
-def found_in(visit: Visit, answer: Answer, base: str = "") -> dict[str, Any]:
-    """What ``sections.html`` is filled with, and the page beside it: that of the first link of ``answer``.
+def section_values(visit: Visit, answer: Answer, base: str = "") -> dict[str, Any]:
+    """Values of ``sections.html``, and the page beside it: the first link of ``answer``.
 
-    ``base`` is where the sources of a kept answer stand; without one they are passages of the library.
+    ``base`` is the address of a kept answer's sources; without it they are passages of the library.
     """
     known, shown = answer.by_marker, finding.view(answer, visit.language)
-    links = [(one.marker, one.start, one.end) for one in shown.others] if shown and shown.far else answer.links
+    links = answer.links
+    if shown and shown.far:  # no page stands beside titles
+        links = () if shown.sections else tuple((one.marker, one.start, one.end) for one in shown.others)
     first = next(((known[marker], (start, end)) for marker, start, end in links if marker in known), None)
     beside: dict[str, Any] = {}
     if first:
         piece, span = first
         path = f"{base}/sources/{quote(piece.marker)}" if base else f"/passages/{piece.passage.id}"
         (now,) = visit.session.standing((piece,))
-        beside = sources.values_of(visit, now, path, span, answer=answer if base else None)
+        beside = sources.source_values(visit, now, path, span, answer=answer if base else None)
     listed = (*shown.sections, *shown.others) if shown else ()
     known_documents = lookups.documents_of(visit.session, (one.document for one in listed))
     governed = {name: document.governance for name, document in known_documents.items()}
     return {"finding": shown, "governed": governed, "blocks": finding.blocks, "beside": beside}
 
 
-def values_of(visit: Visit, kept: Kept, since: bool = True) -> dict[str, Any]:
-    """What ``answer_body.html`` is filled with; sources as they stand now, or (not ``since``) as they stood then."""
+def answer_values(visit: Visit, kept: Kept, since: bool = True) -> dict[str, Any]:
+    """Values of ``answer_body.html``. Sources have their present status or, without ``since``, that of the answer."""
     holds, answer = history.holds(visit.session, kept.answer), kept.answer
     if holds and since:
         answer = history.with_current_statuses(visit.session, answer)
     shown = view(answer, visit.language)
-    order_lines, parts = order.beside(answer.parts, shown.parts, visit.language)
+    order_lines, parts = order.terms_by_line(answer.parts, shown.parts, visit.language)
     basis = {
         "kept": kept,
         "sheet": False,
@@ -273,9 +276,12 @@ def values_of(visit: Visit, kept: Kept, since: bool = True) -> dict[str, Any]:
         "unclear": orders.why_unclear(answer),
         "several": orders.several_medicines(answer),
         "in_other_words": {name: order.in_other_words(answer, name) for name in LANGUAGES},
-        "state": "\n".join(stated(shown, kept.asked_text, answer.provenance.day)),
-        "copied": copied(shown, kept.asked_text, answer.provenance.day),
+        "state": "\n".join(status_lines(shown, kept.asked_text, answer.provenance.day)),
+        "copied": text_to_copy(shown, kept.asked_text, answer.provenance.day),
         "masked": MASK in kept.asked_text,
+        "printed": pages.moment(time.time()),
+        "library_day": pages.moment(lookups.generation_date(visit.session, answer.provenance.generation)),
+        "sources_of": _collection_sources(visit, answer),
         "reads": visit.site.serving["chat"] != NONE,
         "holds": holds,
         "standing": history.status_mark(answer),
@@ -283,8 +289,18 @@ def values_of(visit: Visit, kept: Kept, since: bool = True) -> dict[str, Any]:
         "votes": verify.votes(answer.parts, visit.language),
     }
     is_shown = holds or not since
-    found = found_in(visit, answer if is_shown else replace(answer, evidence=(), receipts=None), path_of(kept))
+    found = section_values(visit, answer if is_shown else replace(answer, evidence=(), receipts=None), path_of(kept))
     return {**basis, **found, **({"beside": None} if order_lines else {})}  # beside an order stands what it means
+
+
+def _collection_sources(visit: Visit, answer: Answer) -> dict[str, list[str]]:
+    """The titles of the collections that ``answer`` shows, by the source that they state."""
+    shown, titles = {piece.passage.collection for piece in answer.evidence}, dict[str, list[str]]()
+    with suppress(NoLibrary), visit.session.workspace() as workspace:
+        for collection in workspace.library.catalogue.collections():
+            if collection.name in shown:
+                titles.setdefault(collection.source, []).append(collection.title)
+    return titles
 
 
 @router.get("/answers/{answer_id}")
@@ -292,22 +308,22 @@ def answer_page(visit: Asking, answer_id: str) -> Response:
     """A kept answer."""
     kept = history.kept(visit.session, answer_id)
     box = box_of_kept(visit, kept)
-    return pages.page(visit, "answer.html", **values_of(visit, kept), **box, asks=bool(box))
+    return pages.page(visit, "answer.html", **answer_values(visit, kept), **box, asks=bool(box))
 
 
 @router.get("/answers/{answer_id}/sheet")
 def sheet(visit: Asking, answer_id: str) -> Response:
-    """A kept answer to print: the question, the sections with their pages' images, and the date."""
+    """A kept answer to print: the question, the sections with images of their pages, and the date."""
     kept = history.kept(visit.session, answer_id)
     history.require_held(visit.session, kept.answer)
-    return pages.page(visit, "answer.html", **(values_of(visit, kept) | {"sheet": True, "asks": True}))
+    return pages.page(visit, "answer.html", **(answer_values(visit, kept) | {"sheet": True, "asks": True}))
 
 
 @router.get("/answers/{answer_id}/holds")
 def still_holds(visit: Asking, answer_id: str, standing: str = "") -> Response:
-    """204 while nothing that the answer cites was withdrawn, 410 once something was; its open page asks.
+    """204 while nothing that the answer cites was withdrawn, else 410; the open page of the answer polls this.
 
-    410 too once something stands otherwise (superseded, say) than where ``standing`` was shown.
+    Also 410 if a source has another status than at ``standing``, such as superseded.
     """
     answer = history.kept(visit.session, answer_id).answer
     same = history.holds(visit.session, answer) and standing in (
@@ -324,7 +340,7 @@ def report(
     opinion: Annotated[Opinion, Form()],
     comment: Annotated[str, Form()] = "",
 ) -> Response:
-    """Say what one thinks of an answer, for the safety officer."""
+    """Send an opinion on an answer to the safety officer."""
     kept = history.kept(visit.session, answer_id)
     feedback.report(visit.session, kept, opinion, clean(comment))
     return pages.redirect(path_of(kept), notice="reported")
@@ -332,7 +348,7 @@ def report(
 
 @router.get("/history")
 def listing(visit: Asking) -> Response:
-    """The visitor's answers, the newest first, for as many days as the site keeps them."""
+    """The visitor's kept answers, newest first."""
     listed, unopened = history.listing(visit.session)
     since = history.withdrawals(visit.session, (piece for kept in listed for piece in kept.answer.evidence))
     cited = [dict.fromkeys(piece.passage.document_id for piece in kept.answer.evidence) for kept in listed]
@@ -343,6 +359,6 @@ def listing(visit: Asking) -> Response:
 
 @router.post("/history/{answer_id}/forget")
 def forget(visit: Asking, answer_id: str) -> Response:
-    """Delete one of them; "all": all."""
+    """Delete one kept answer, or "all"."""
     history.forget(visit.session, "" if answer_id == "all" else answer_id)
     return pages.redirect("/history", notice="forgotten")

@@ -1,10 +1,9 @@
-"""``/v1/chat/completions`` and ``/v1/models`` as OpenAI's clients call them: other programs ask localmed as a model.
+"""``/v1/chat/completions`` and ``/v1/models`` for OpenAI's clients: other programs use localmed as a model.
 
-The last message of the user is the question, those before it are the earlier ones; what a system message or an
-assistant's says is not answered from. The reply's text holds the sections that were found and, with a chat model, its
-answer above them with markers, sources and badge; ``localmed`` beside ``choices`` holds the same as values. A stream
-carries no sentence before its checks: comments while the answer is made, then its lines. Sampling parameters
-and tools are ignored.
+The user's last message is the question, the user's messages before it are earlier questions; system and assistant
+messages are ignored. The reply's text is the sections found and, with a chat model, its answer above them with
+markers, sources and badge; ``localmed`` beside ``choices`` contains the same as values. A stream sends comments while
+the answer is made, and sentences only after their checks. Sampling parameters and tools are ignored.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from localmed.process.hooks import SILENT, Hooks
 from localmed.text.language import clean
 from localmed.web import streams
 from localmed.web.api import LONGEST, Program, answer_value, words_of
-from localmed.web.ask import admitted, kept_answer, question_of
+from localmed.web.ask import enter_queue, kept_answer, question_of
 from localmed.web.streams import Work
 from localmed.web.visits import Visit
 
@@ -62,7 +61,7 @@ class ChatMessage(BaseModel):
 
 
 class ChatBody(BaseModel):
-    """A request for a completion; what is not named here is ignored."""
+    """A request for a completion; other fields are ignored."""
 
     model_config = ConfigDict(extra="allow")
     model: Literal["localmed"] = "localmed"
@@ -72,7 +71,7 @@ class ChatBody(BaseModel):
 
 @router.get("/models")
 def models(visit: Program) -> Response:
-    """The one model that there is: localmed itself."""
+    """The only model: localmed itself."""
     del visit
     entry = {"id": MODEL, "object": "model", "created": 0, "owned_by": MODEL}
     return JSONResponse({"object": "list", "data": [entry]})
@@ -90,7 +89,7 @@ def complete(visit: Program, request: Request, body: ChatBody) -> Response:
     def work(hooks: Hooks) -> Answer:
         return visit.session.ask(text, SearchFilter(), None, asked_with.earlier, hooks)
 
-    (queued, answer_id), id_ = admitted(visit, work), f"chatcmpl-{secrets.token_hex(12)}"
+    (queued, answer_id), id_ = enter_queue(visit, work), f"chatcmpl-{secrets.token_hex(12)}"
     if body.stream:
         pieces = _pieces(visit, queued, id_, partial(kept_answer, visit, text, id_=answer_id, asked_with=asked_with))
         lines = streams.to_its_end(pieces, partial(_error_line, visit))
@@ -104,7 +103,7 @@ def complete(visit: Program, request: Request, body: ChatBody) -> Response:
 
 
 def content_of(kept: Kept, language: str) -> str:
-    """What a question came to as text: badge with its reason, sentences, sources, sections, notes."""
+    """An answer as text: badge with its reason, sentences, sources, sections, notes."""
     shown = view(kept.answer, language)
     lines = [shown.banner, "\n".join(filter(None, (shown.badge.title, shown.badge.reason))) if shown.badge else ""]
     return "\n\n".join(filter(None, (*lines, plain(shown), *shown.notices, *shown.notes)))

@@ -1,4 +1,4 @@
-"""Collections: what there is, in which order it answers, who may read it; making, changing, deleting one."""
+"""Collections: their order and readers; creating, changing and deleting one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_PRIORITY = 10_000
 
 @dataclass(frozen=True, slots=True)
 class CollectionForm:
-    """What the form says of a collection, as it was typed."""
+    """The fields of a collection's form, as typed."""
 
     title: str
     kind: str
@@ -38,12 +38,12 @@ class CollectionForm:
 
     @classmethod
     def of(cls, row: CollectionRow) -> CollectionForm:
-        """The form of a collection as it is stored."""
+        """The form of a stored collection."""
         it = row.collection
         return cls(it.title, it.kind, str(it.priority), it.language, it.licence, row.groups, it.name)
 
     def applied(self, collection: Collection) -> Collection:
-        """``collection`` with what the form says; raise ``UsageError`` for what cannot be."""
+        """``collection`` with the typed values; raise ``UsageError`` for an invalid one."""
         if not self.priority.isdecimal() or int(self.priority) > MOST_PRIORITY:
             raise UsageError("web.collections.priority_wrong", most=MOST_PRIORITY)
         if self.kind not in tuple(Kind) or self.language not in ("", *LANGUAGES):
@@ -78,11 +78,11 @@ Described = Annotated[CollectionForm, Depends(form_of)]
 @router.get("")
 def listing(visit: Librarian) -> Response:
     """All collections, first priority first."""
-    return _listed(visit, CollectionForm("", "", "100", "", "", ()))
+    return _list_page(visit, CollectionForm("", "", "100", "", "", ()))
 
 
-def _listed(visit: Librarian, typed: CollectionForm, fault: Message | None = None) -> Response:
-    """The collections and the form of another, as it was ``typed`` and not made for ``fault``."""
+def _list_page(visit: Librarian, typed: CollectionForm, fault: Message | None = None) -> Response:
+    """The collections, and the form as it was ``typed`` before the ``fault``."""
     rows: list[CollectionRow] = []
     with suppress(NoLibrary):
         rows = lookups.collections(visit.session)
@@ -91,12 +91,12 @@ def _listed(visit: Librarian, typed: CollectionForm, fault: Message | None = Non
 
 @router.post("")
 def create(visit: Librarian, described: Described, name: Annotated[str, Form()] = "") -> Response:
-    """Make one."""
+    """Create a collection."""
     try:
         collection = described.applied(Collection(name, name))
         changes.require_new(visit.session, name, described.groups)
     except UsageError as error:
-        return _listed(visit, replace(described, name=name), error.full_message)
+        return _list_page(visit, replace(described, name=name), error.full_message)
     return job_pages.change(
         visit, "collection", "/library/collections", changes.create_collection, collection, described.groups
     )
@@ -104,7 +104,7 @@ def create(visit: Librarian, described: Described, name: Annotated[str, Form()] 
 
 @router.get("/{name}")
 def one(visit: Librarian, name: str) -> Response:
-    """One collection, to be changed."""
+    """A collection to change."""
     row = _row(visit, name)
     return _shown(visit, row, CollectionForm.of(row))
 
@@ -115,7 +115,7 @@ def _shown(visit: Librarian, row: CollectionRow, typed: CollectionForm, fault: M
 
 @router.post("/{name}")
 def change(visit: Librarian, name: str, described: Described) -> Response:
-    """Change what is said of it and who may read it."""
+    """Change a collection and who may read it."""
     row = _row(visit, name)
     try:
         changed = described.applied(row.collection)
@@ -131,13 +131,13 @@ def change(visit: Librarian, name: str, described: Described) -> Response:
 
 @router.post("/{name}/update")
 def update(visit: Librarian, name: str) -> Response:
-    """Bring it in step with what it was imported from."""
+    """Import its changed files again."""
     return _updated(visit, name, retry=False)
 
 
 @router.post("/{name}/retry")
 def retry(visit: Librarian, name: str) -> Response:
-    """The same, reading also what is in quarantine."""
+    """The same, including files in quarantine."""
     return _updated(visit, name, retry=True)
 
 
@@ -153,7 +153,7 @@ def _in_step(session: Session, name: str, retry: bool, hooks: Hooks) -> Message:
 
 @router.post("/{name}/delete")
 def delete(visit: Librarian, name: str) -> Response:
-    """Remove it with its documents."""
+    """Delete it with its documents."""
     _row(visit, name)
     return job_pages.change(visit, "delete", "/library/collections", changes.delete_collection, name)
 

@@ -1,7 +1,7 @@
-"""Documents: the list with its filters, and one document with what is known of it, its text, and what can be done.
+"""Documents: the list with its filters, and one document with its facts, its text and its actions.
 
-Withdrawing holds from the next question on, and in answers that are open. How many answers cite the document is told;
-who was given them is in the audit log, for safety officers.
+A withdrawal is in force from the next question on, and in open answers. The page shows how many answers cite a
+document; the audit log tells safety officers who received them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LONGEST_REASON = 500  # characters, of why a document is withdrawn
 
 @dataclass(frozen=True, slots=True)
 class DocumentFilter:
-    """What the list is limited to; an empty field does not limit."""
+    """The limits of the list; an empty field does not limit."""
 
     collection: str = ""
     status: str = ""
@@ -52,7 +52,7 @@ class DocumentFilter:
     sort: str = ""
 
     def takes(self, document: Document, overdue: str) -> bool:
-        """Whether the list has ``document``, whose review is ``overdue`` since then."""
+        """Whether the list includes ``document``, whose review is ``overdue`` since that date."""
         return (
             (not self.status or document.status == self.status)
             and (not self.language or document.language == self.language)
@@ -64,7 +64,7 @@ class DocumentFilter:
 
     @classmethod
     def of(cls, form: FormData) -> DocumentFilter:
-        """What the form of the list says."""
+        """The limits in the form of the list."""
         return cls(*(str(form.get(name.name, "")) for name in fields(cls)))
 
 
@@ -80,22 +80,19 @@ SORTS: dict[str, tuple[Callable[[Document], Any], bool]] = {  # key, newest firs
 @router.get("")
 def listing(visit: Librarian, collection: str = "", status: str = "") -> Response:
     """The documents of a collection or a status."""
-    return _listed(visit, DocumentFilter(collection, status))
+    return _list_page(visit, DocumentFilter(collection, status))
 
 
 @router.post("")
-async def filtered(visit: Librarian, request: Request) -> Response:
-    """The same with every limit, in another order, or with the titles to edit."""
+async def filter_list(visit: Librarian, request: Request) -> Response:
+    """The list with every limit, in another order, or with titles to edit."""
     form = await request.form()
-    return await run_in_threadpool(_listed, visit, DocumentFilter.of(form), edits="edits" in form)
+    return await run_in_threadpool(_list_page, visit, DocumentFilter.of(form), edits="edits" in form)
 
 
 @router.post("/set")
 async def set_many(visit: Librarian, request: Request) -> Response:
-    """Set titles that were edited, and fields of the documents that were chosen in the list.
-
-    Of these an empty field changes nothing, "-" takes back.
-    """
+    """Set edited titles, and fields of the chosen documents: an empty field changes nothing, "-" clears."""
     form = await request.form()
     chosen = tuple(str(it) for it in form.getlist("document"))
     titles = {
@@ -127,11 +124,11 @@ def _set_many(
         for one in planned:
             changes.require_governable(visit.session, one)
     except UsageError as error:
-        return _listed(visit, limits, given, chosen, error.full_message, bool(titles), titles)
+        return _list_page(visit, limits, given, chosen, error.full_message, bool(titles), titles)
     return change(visit, "govern", address(limits.collection), changes.govern, planned)
 
 
-def _listed(
+def _list_page(
     visit: Librarian,
     chosen: DocumentFilter,
     typed: dict[str, str] | None = None,
@@ -140,7 +137,7 @@ def _listed(
     edits: bool = False,
     titles: dict[str, str] | None = None,
 ) -> Response:
-    """The documents that ``chosen`` takes; with what was ``typed`` of those ``marked`` and not set, for ``fault``.
+    """The documents that ``chosen`` includes. After a ``fault``: what was ``typed`` for the documents ``marked``.
 
     ``edits``: their titles are fields, with the ``titles`` that were typed.
     """
@@ -170,10 +167,10 @@ def _listed(
 @router.get("/{document_id}")
 def one(visit: Librarian, document_id: str) -> Response:
     """One document."""
-    return _shown(visit, document_id)
+    return _document_page(visit, document_id)
 
 
-def _shown(
+def _document_page(
     visit: Librarian,
     document_id: str,
     typed: dict[str, str] | None = None,
@@ -182,10 +179,9 @@ def _shown(
     reason_fault: Message | None = None,
     tried: dict[str, Any] | None = None,
 ) -> Response:
-    """One document; with what was ``typed`` of its governance and not set, because of ``fault``.
+    """One document. After a ``fault`` with what was ``typed``; after a ``reason_fault`` with the ``reason``.
 
-    ``reason`` is why it was to be withdrawn or reinstated, which was not done for ``reason_fault``; ``tried`` is the
-    passage that a question was to find.
+    ``tried`` is the passage that a question was to find.
     """
     details = lookups.document_details(visit.session, document_id)
     headings = details.headings[:HEADINGS]
@@ -216,28 +212,28 @@ def _shown(
 
 @router.post("/{document_id}/withdraw")
 def withdraw(visit: Librarian, document_id: str, reason: Annotated[str, Form()] = "") -> Response:
-    """It never answers again."""
-    return _withdrawn(visit, document_id, True, reason)
+    """Withdraw the document from use."""
+    return _set_withdrawal(visit, document_id, True, reason)
 
 
 @router.post("/{document_id}/reinstate")
 def reinstate(visit: Librarian, document_id: str, reason: Annotated[str, Form()] = "") -> Response:
     """Take a withdrawal back."""
-    return _withdrawn(visit, document_id, False, reason)
+    return _set_withdrawal(visit, document_id, False, reason)
 
 
-def _withdrawn(visit: Librarian, document_id: str, withdrawn: bool, reason: str) -> Response:
+def _set_withdrawal(visit: Librarian, document_id: str, withdrawn: bool, reason: str) -> Response:
     document = lookups.document(visit.session, document_id)
     if not reason.strip() or len(reason) > LONGEST_REASON:
         error = UsageError("web.documents.reason", most=LONGEST_REASON)
-        return _shown(visit, document_id, reason=reason, reason_fault=error.full_message)
+        return _document_page(visit, document_id, reason=reason, reason_fault=error.full_message)
     changes.withdraw(visit.session, document, withdrawn, reason.strip())
-    return _back(document, "withdrawn" if withdrawn else "reinstated")
+    return _redirect_to(document, "withdrawn" if withdrawn else "reinstated")
 
 
 @router.post("/{document_id}/supersede")
 def supersede(visit: Librarian, document_id: str, successor: Annotated[str, Form()] = "") -> Response:
-    """Another document takes its place ("": one that is not named)."""
+    """Mark the document as superseded by ``successor`` ("": not named)."""
     document = lookups.document(visit.session, document_id)
     after = lookups.document(visit.session, successor.strip()).id if successor.strip() else ""
     return _mark(visit, document, Status.SUPERSEDED, after)
@@ -245,18 +241,18 @@ def supersede(visit: Librarian, document_id: str, successor: Annotated[str, Form
 
 @router.post("/{document_id}/current")
 def current(visit: Librarian, document_id: str) -> Response:
-    """It is not superseded."""
+    """Mark the document as current."""
     document = lookups.document(visit.session, document_id)
     return _mark(visit, document, Status.CURRENT)
 
 
 def _mark(visit: Visit, document: Document, status: Status, after: str = "") -> Response:
     visit.session.may_change()
-    return begin(visit, "mark", _page_of(document), _marked, document, status, after)
+    return begin(visit, "mark", _page_of(document), _set_status, document, status, after)
 
 
-def _marked(session: Session, document: Document, status: Status, after: str, hooks: Hooks) -> Message:  # noqa: ARG001
-    """Mark it; return how it stands now."""
+def _set_status(session: Session, document: Document, status: Status, after: str, hooks: Hooks) -> Message:  # noqa: ARG001
+    """Set the status and report the one now in force."""
     changes.mark(session, document, status, after)
     now = lookups.document(session, document.id).status
     return message("documents.marked", title=document.title, status=Message(f"documents.status_{now.value}"))
@@ -267,22 +263,22 @@ async def govern(visit: Librarian, document_id: str, request: Request) -> Respon
     """Set title, edition, tags and governance."""
     form = await request.form()
     values = {field: value.strip() for field in FIELDS if isinstance(value := form.get(field), str)}
-    return await run_in_threadpool(_governed, visit, document_id, values)
+    return await run_in_threadpool(_set_governance, visit, document_id, values)
 
 
-def _governed(visit: Librarian, document_id: str, values: dict[str, str]) -> Response:
+def _set_governance(visit: Librarian, document_id: str, values: dict[str, str]) -> Response:
     document = lookups.document(visit.session, document_id)
     stored = lookups.settable_values(document)
     changed = {name: value for name, value in values.items() if value != stored[name]}
     try:
         return _set(visit, document, changed)
     except UsageError as error:
-        return _shown(visit, document_id, values, error.full_message)
+        return _document_page(visit, document_id, values, error.full_message)
 
 
 def _set(visit: Visit, document: Document, changed: dict[str, str]) -> Response:
     if not changed:
-        return _back(document, "saved")
+        return _redirect_to(document, "saved")
     planned = Change((document,), changed)
     changes.require_governable(visit.session, planned)
     return change(visit, "govern", _page_of(document), changes.govern, [planned])
@@ -290,12 +286,12 @@ def _set(visit: Visit, document: Document, changed: dict[str, str]) -> Response:
 
 @router.post("/{document_id}/headings")
 async def correct_headings(visit: Librarian, document_id: str, request: Request) -> Response:
-    """Set what headings are called, or that they are none; ``undo`` names one that is to be as it was read."""
+    """Rename headings or mark them as none; ``undo`` restores one."""
     form = {name: value.strip() for name, value in (await request.form()).items() if isinstance(value, str)}
-    return await run_in_threadpool(_corrected, visit, document_id, form)
+    return await run_in_threadpool(_set_headings, visit, document_id, form)
 
 
-def _corrected(visit: Visit, document_id: str, form: dict[str, str]) -> Response:
+def _set_headings(visit: Visit, document_id: str, form: dict[str, str]) -> Response:
     details, changed = lookups.document_details(visit.session, document_id), {}
     for heading in details.headings:
         value = heading.set_to(form.get(heading.field, ""), f"no {heading.field}" in form)
@@ -313,7 +309,7 @@ def remark(
     act: Annotated[str, Form()] = "",
     note: Annotated[str, Form()] = "",
 ) -> Response:
-    """Switch a passage off or on, clear it of speaking to a model, or put a note beside it."""
+    """Switch a passage off or on, clear a suspicion, or attach a note."""
     acts: dict[str, dict[str, bool | str]] = {
         "off": {"off": True},
         "on": {"off": False},
@@ -325,12 +321,12 @@ def remark(
         raise UsageError("web.error.malformed")
     document, passage = lookups.document(visit.session, document_id), lookups.passage(visit.session, passage_id)
     changes.remark(visit.session, passage, **acts[act])  # type: ignore[arg-type]
-    return _back(document, "saved")
+    return _redirect_to(document, "saved")
 
 
 @router.post("/{document_id}/passages/{passage_id}/try")
 def try_passage(visit: Librarian, document_id: str, passage_id: str, question: Annotated[str, Form()] = "") -> Response:
-    """Whether a question finds the passage: as the how manieth section."""
+    """Whether a question finds the passage, and as which section."""
     text = clean(question).strip()[:TYPED]
     answer = visit.session.search(text, SearchFilter(), TRIED) if text else None
     known = answer.by_marker if answer else {}
@@ -341,32 +337,32 @@ def try_passage(visit: Librarian, document_id: str, passage_id: str, question: A
         if passage_id in {known[marker].passage.id for marker in section.markers}
     )
     tried = {"passage": passage_id, "question": text, "place": next(places, 0), "most": TRIED}
-    return _shown(visit, document_id, tried=tried)
+    return _document_page(visit, document_id, tried=tried)
 
 
 @router.post("/{document_id}/pages/{page}/wrong")
 def read_wrongly(visit: Librarian, document_id: str, page: int, what: Annotated[str, Form()] = "") -> Response:
-    """Put a note beside every passage of a page (0: of a document without pages) that was read wrongly.
+    """Attach a note to every passage of a page (0: of a document without pages) that was misread.
 
-    ``what`` is wrong ends the note. No language model reads the passages then.
+    The note ends with ``what`` is wrong. No language model reads these passages from then on.
     """
     details = lookups.document_details(visit.session, document_id)
     note = f"{pages.texts(visit.language)('web.documents.read_wrongly_note')} {clean(what)[:TYPED]}".rstrip()
     for passage in details.passages:
         if page in (passage.pages or (0,)):
             changes.remark(visit.session, passage, note=note)
-    return _back(details.document, "saved")
+    return _redirect_to(details.document, "saved")
 
 
 @router.post("/{document_id}/remove")
 def remove(visit: Librarian, document_id: str) -> Response:
-    """Take it out of every index until its file is imported again."""
+    """Remove the document from every index until its file is imported again."""
     document = lookups.document(visit.session, document_id)
     return change(visit, "remove", address(document.collection), changes.remove, [document])
 
 
 def address(collection: str) -> str:
-    """The page that lists the documents of ``collection``."""
+    """The page with the documents of ``collection``."""
     return f"/library/documents?{urlencode({'collection': collection})}"
 
 
@@ -374,5 +370,5 @@ def _page_of(document: Document) -> str:
     return f"/library/documents/{document.id}"
 
 
-def _back(document: Document, notice: str) -> Response:
+def _redirect_to(document: Document, notice: str) -> Response:
     return pages.redirect(_page_of(document), notice=notice)

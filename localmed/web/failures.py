@@ -1,4 +1,4 @@
-"""Errors as replies: one line of what happened and what to do, as a page, or as JSON for whoever asks for that."""
+"""Errors as replies: one line on the cause and what to do, as a page, or as JSON on request."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ STATUS: tuple[tuple[type[LocalmedError], int], ...] = (  # the first that an err
 
 
 def as_ours(error: Exception) -> LocalmedError:
-    """``error``, or where it is none of ours, one that names where to look for it in the log, without its text."""
+    """``error``, or for a foreign error one that names its place in the log, without its text."""
     if isinstance(error, LocalmedError):
         return error
     reference = secrets.token_hex(4)
@@ -77,7 +77,7 @@ def status_of(error: LocalmedError) -> int:
 
 
 def reply(request: Request, error: LocalmedError, visit: Visit | None = None) -> Response:
-    """What the visitor is told; a visitor who is not signed in is led to do so. Without ``visit`` it is anybody's."""
+    """The reply to an error; a visitor who is not signed in is led to sign in. Without ``visit`` it names nobody."""
     if wants_json(request):
         parts = error.messages if for_programs(request) else told_parts(error, visit or visits.anybody(request))
         return JSONResponse(_json(parts, visits.language_of(request)), status_of(error), headers_of(error))
@@ -93,9 +93,9 @@ def reply(request: Request, error: LocalmedError, visit: Visit | None = None) ->
 
 
 def told_parts(error: LocalmedError, visit: Visit) -> tuple[Message, ...]:
-    """What happened and what to do, for whoever sits before a page.
+    """Cause and remedy, for a page.
 
-    Paths, commands and what is wrong with the machine are for administrators; others are told to whom to turn.
+    Paths, commands and faults of the machine are shown to administrators; others are referred to them.
     """
     if isinstance(error, NoLibrary):
         return UnknownName("web.error.no_library").messages
@@ -106,21 +106,21 @@ def told_parts(error: LocalmedError, visit: Visit) -> tuple[Message, ...]:
 
 
 def headers_of(error: LocalmedError) -> dict[str, str]:
-    """When to come again, for whoever found no place in the queue; how a program shows who it is."""
+    """Headers: when to retry after a full queue, how a program authenticates."""
     if isinstance(error, QueueFull):
         return {"retry-after": str(error.seconds)}
     return {"www-authenticate": "Bearer"} if isinstance(error, NoToken) else {}
 
 
 def wants_json(request: Request) -> bool:
-    """Whether a program asks: it says so, or it calls an address that is for programs."""
+    """Whether a program asks: by its ``Accept`` header or by the address."""
     accepted = request.headers.get("accept", "")
     by_program = any(kind in accepted for kind in ("json", "event-stream")) and "html" not in accepted
     return by_program or for_programs(request)
 
 
 def for_programs(request: Request) -> bool:
-    """Whether the address is one that programs call, not the script of a page."""
+    """Whether programs call the address, not the script of a page."""
     return request.url.path.startswith(("/api/", "/v1/"))
 
 
@@ -132,7 +132,7 @@ def _json(lines: tuple[Message, ...], language: str) -> dict[str, object]:
 
 
 def of_fields(faults: Sequence[Mapping[str, Any]]) -> LocalmedError:
-    """What the first field that is wrong must be; its value, which may be what a patient wrote, is not repeated."""
+    """The rule that the first wrong field breaks, without its value, which may be a patient's text."""
     fault = faults[0] if faults else {}
     named = [str(part) for part in fault.get("loc", ()) if part not in ("body", "query", "path")]
     name, bounds = ".".join(named), fault.get("ctx", {})
@@ -144,7 +144,7 @@ def of_fields(faults: Sequence[Mapping[str, Any]]) -> LocalmedError:
 
 
 def of_http(request: Request, error: HTTPException) -> LocalmedError:
-    """What Starlette says of an address, a method or a body, as one of ours."""
+    """Starlette's error about an address, a method or a body, as one of ours."""
     if too_large := request.scope["state"].get("too_large"):
         return LimitExceeded("web.error.body", most=too_large)
     if error.status_code in (404, 405):

@@ -1,4 +1,4 @@
-"""Generations: the library's states that are kept, whether each is whole, and going back to one."""
+"""Generations: the kept states of the library, their verification, and returning to one."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ def listing(visit: Librarian) -> Response:
 
 
 @router.get("/{number}")
-def going_back(visit: Librarian, number: int) -> Response:
-    """What going back to it would undo."""
+def preview_rollback(visit: Librarian, number: int) -> Response:
+    """The changes that a return would undo."""
     return pages.page(visit, "rollback.html", undone=lookups.undone_by_rollback(visit.session, number))
 
 
 @router.post("/{number}/rollback")
 def rollback(visit: Librarian, number: int) -> Response:
-    """Serve it."""
+    """Return to a generation."""
     visit.session.may_change()
-    return begin(visit, "rollback", "/library/generations", _gone_back, number)
+    return begin(visit, "rollback", "/library/generations", _return_to, number)
 
 
-def _gone_back(session: Session, number: int, hooks: Hooks) -> Message:
-    """Go back; the documents that answer now before the day that was set are named."""
+def _return_to(session: Session, number: int, hooks: Hooks) -> Message:
+    """Return to it; name documents that answer now before their effective date."""
     del hooks  # they reach it by ``hooks.active``
     waiting = lookups.pending_documents(session)
     changes.rollback(session, number)
@@ -61,7 +61,7 @@ def _gone_back(session: Session, number: int, hooks: Hooks) -> Message:
 
 @router.post("/verify")
 def verify(visit: Librarian) -> Response:
-    """Read every byte of what is kept."""
+    """Read every byte of the kept generations."""
     return begin(visit, "check", "/library/generations", _verified)
 
 
@@ -76,6 +76,6 @@ def _verified(session: Session, hooks: Hooks) -> Message:
 
 @router.post("/confirm")
 def confirm(visit: Librarian) -> Response:
-    """The generation being served was found good."""
+    """Confirm that the served generation is good."""
     changes.confirm(visit.session)
     return pages.redirect("/library/generations", notice="saved")

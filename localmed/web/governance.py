@@ -1,5 +1,7 @@
-"""Governance of a collection as a table to edit, what is due for review, the quarantine with its reasons, and the
-questions that found nothing or were marked bad: without whoever asked, and without who the patient was."""
+"""Governance of a collection as a table to edit, reviews that are due, the quarantine with its reasons, open questions.
+
+Open questions are shown without their askers and patients.
+"""
 
 from __future__ import annotations
 
@@ -32,21 +34,21 @@ WITHIN = (0, 30, 90, 365)  # days until a review
 
 @router.get("/governance")
 def choose(visit: Librarian) -> Response:
-    """Which collection."""
+    """The choice of a collection."""
     names = sorted(lookups.collection_names(visit.session))
     return pages.page(visit, "governance.html", names=names, name="", header=(), rows=(), faults=(), page=1, last=1)
 
 
 @router.get("/governance/{name}")
 def table(visit: Librarian, name: str, page: int = 1) -> Response:
-    """The files of a collection with what is known of each."""
+    """The files of a collection with their governance."""
     return _table(visit, name, page)
 
 
 def _table(
     visit: Librarian, name: str, page: int, faults: Any = (), status: int = 200, edited: Sequence[EditedRow] = ()
 ) -> Response:
-    """The table as it is stored, with what was ``edited`` but not saved."""
+    """The stored table, with what was ``edited`` but not saved."""
     header, *rows = lookups.sheet_rows(visit.session, name)
     last = max(1, -(-len(rows) // ROWS))
     first = (min(max(page, 1), last) - 1) * ROWS
@@ -70,13 +72,13 @@ def _table(
 
 @router.post("/governance/{name}")
 async def edit(visit: Librarian, name: str, request: Request, page: int = 1) -> Response:
-    """Set what was changed in the table: all of it, or nothing where a row is wrong."""
-    rows = _edited(await request.form())
+    """Save the changed cells: all of them, or none if a row is wrong."""
+    rows = _changed_rows(await request.form())
     return await run_in_threadpool(_set, visit, name, page, rows)
 
 
-def _edited(form: FormData) -> list[EditedRow]:
-    """The rows in which a cell was changed; each row carries what it showed."""
+def _changed_rows(form: FormData) -> list[EditedRow]:
+    """The rows with a changed cell; each row carries its old values."""
     rows = []
     for field, stated in form.multi_items():
         kind, _, number = field.partition("-")
@@ -109,7 +111,7 @@ def _set(visit: Librarian, name: str, page: int, rows: list[EditedRow]) -> Respo
 
 @router.get("/review")
 def review(visit: Librarian, collection: str = "", within: int = 90) -> Response:
-    """The documents whose review is due, and those whose text is not the one that was approved."""
+    """Documents whose review is due, and those whose text is not the approved one."""
     within = within if within in WITHIN else WITHIN[2]
     documents, lapsed = lookups.to_review(visit.session, collection, within)
     names = sorted(lookups.collection_names(visit.session))
@@ -128,7 +130,7 @@ def review(visit: Librarian, collection: str = "", within: int = 90) -> Response
 
 @router.get("/quarantine")
 def quarantine(visit: Librarian, collection: str = "") -> Response:
-    """What was refused at imports, and why."""
+    """The files that imports refused, with the reasons."""
     refused = lookups.quarantine(visit.session, collection)
     names = sorted(lookups.collection_names(visit.session))
     rows = [(Path(entry.path).name, entry) for entry in refused]

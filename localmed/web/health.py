@@ -1,8 +1,8 @@
-"""Health for a monitor, without signing in and without a word about anybody: alive, ready to serve, able to answer.
+"""Health for a monitor, without signing in and without personal data: live, ready, able to answer.
 
-``/health/live``: the process answers. ``/health/ready``: accounts and audit log can be used, so that pages work.
-``/health/answer``: a library is served, no model host hangs, asking is not stopped. 200, or 503 with the parts that
-fail, each a code. ``/admin/health``: the same with everything that ``localmed doctor`` looks at, for administrators.
+``/health/live``: the process responds. ``/health/ready``: accounts and audit log are usable, so that pages work.
+``/health/answer``: a library is served, no model host hangs, asking is not stopped. The reply is 200, or 503 with the
+codes of the faults. ``/admin/health`` shows every check of ``localmed doctor`` to administrators.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STARTED = time.time()  # settings are read when the process begins
 
 @router.get("/health/live")
 def live() -> Response:
-    """The process answers."""
+    """The process responds."""
     return JSONResponse({"live": True})
 
 
@@ -51,7 +51,7 @@ def _reply(name: str, faults: tuple[str, ...]) -> Response:
 
 @router.get("/admin/health")
 def overview(visit: Models) -> Response:
-    """Doctor, what serves which role, the model host's queue and memory."""
+    """The checks of doctor, the models in each role, the model host's queue and memory."""
     site, status = visit.site, None
     checks = sorted(
         doctor.examine(doctor.Site.of(site), doctor.checks_for(site.settings)), key=lambda check: check.level == "ok"
@@ -73,5 +73,5 @@ def overview(visit: Models) -> Response:
 
 
 def _changed(file: Path) -> bool:
-    """Whether the settings were written since this process began."""
+    """Whether the settings were written after this process began."""
     return file.exists() and file.stat().st_mtime > STARTED

@@ -1,8 +1,7 @@
-"""Jobs: what takes longer than a click (an import, a change that asks the canaries), how far it is, and ending it.
+"""Jobs: actions longer than a click (an import, a change that asks the canaries), their progress and cancellation.
 
-A click begins it and is answered at once with its page, which loads itself again while the job runs and then leads to
-the page after it; a second click leads to the same page. What is in force at once (a withdrawal, access, a stop) is no
-job.
+A click starts the job and shows its page, which reloads until the job ends and then leads on; a second click shows the
+same page. Changes in force at once (a withdrawal, access, a stop) are no jobs.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ router = APIRouter()
 
 
 def begin(visit: Visit, kind: str, back: str, work: Callable[..., Message], *values: object) -> Response:
-    """Begin ``work(session, *values, hooks)`` as a job; ``back`` is the page to see when it has ended."""
+    """Start ``work(session, *values, hooks)`` as a job; ``back`` is the page after it."""
     session = visit.session
     id_ = jobs.start(session, kind, lambda hooks: work(session, *values, hooks), back, *values)
     return pages.redirect(f"/jobs/{id_}")
 
 
 def change(visit: Visit, kind: str, back: str, made: Callable[..., int], *values: object) -> Response:
-    """Begin ``made(session, *values)``, which makes a generation, as a job."""
+    """Start ``made(session, *values)``, which makes a generation, as a job."""
     visit.session.may_change()
 
     def work(*arguments: object) -> Message:
@@ -40,7 +39,7 @@ def change(visit: Visit, kind: str, back: str, made: Callable[..., int], *values
 
 @router.get("/jobs/{job_id}")
 def job_page(visit: Asking, job_id: str, watch: str = "") -> Response:
-    """How far a job is; of one that has ended the page after it, which tells what came of it."""
+    """The progress of a job, or after its end a redirection to the page with its outcome."""
     job = jobs.job(visit.session, job_id)
     if job.outcome:
         return pages.redirect(job.back, job=job_id, watch=watch)
@@ -49,6 +48,6 @@ def job_page(visit: Asking, job_id: str, watch: str = "") -> Response:
 
 @router.post("/jobs/{job_id}/cancel")
 def cancel(visit: Asking, job_id: str) -> Response:
-    """Let it end."""
+    """Cancel the job."""
     jobs.cancel(visit.session, job_id)
     return pages.redirect(f"/jobs/{job_id}")

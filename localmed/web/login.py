@@ -1,4 +1,4 @@
-"""Signing in and out, the quick switch of users on a shared PC, one's password, and what a browser remembers."""
+"""Signing in and out, switching users on a shared PC, one's password, and the preferences in the browser."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CLEAR = {"clear-site-data": '"cache"'}  # of whoever leaves, from this browser
 
 @router.get("/login")
 def form(visit: Anybody, next: str = "/", idle: bool = False) -> Response:
-    """The form to sign in; a page that was left alone too long (``idle``) ends the login."""
+    """The form to sign in; ``idle``: the login ended because the page was left alone."""
     if idle:
         return sign_out(visit, "idle")
     if visit.login:
@@ -36,7 +36,7 @@ def form(visit: Anybody, next: str = "/", idle: bool = False) -> Response:
 
 
 def _form(visit: Visit, path: str, status: int = 200, error: Message | None = None) -> Response:
-    """The form to sign in, which then leads to ``path``."""
+    """The form to sign in; it leads to ``path``."""
     web = visit.site.settings.web
     places = {"directory": bool(web.ldap.server), "provider": bool(web.oidc.issuer)}
     return pages.page(visit, "login.html", status, next=path, error=error, **places)
@@ -61,17 +61,17 @@ def sign_in(
             alerts.tell(site.settings, "sign_in", error.full_message)
         status = 401 if isinstance(error, UsageError) else 503 if isinstance(error, Unreachable) else 429
         return _form(visit, path, status, error.full_message)
-    return signed_in(visit, account, path, "break glass" if broke_glass else "")
+    return sign_in_as(visit, account, path, "break glass" if broke_glass else "")
 
 
 def address_of(visit: Visit) -> str:
-    """The network address of the visitor's computer; behind a proxy on this machine the one that it names."""
+    """The network address of the visitor's computer, also behind a proxy on this machine."""
     return visit.request.client.host if visit.request.client else ""
 
 
 @router.get("/login/provider")
 def leave(visit: Anybody, next: str = "/") -> Response:
-    """To the hospital's single sign-on."""
+    """Redirect to the hospital's single sign-on."""
     settings = visit.site.settings.web.oidc
     if not settings.issuer:
         raise UnknownName("web.error.no_page")
@@ -85,9 +85,9 @@ def leave(visit: Anybody, next: str = "/") -> Response:
 
 @router.get("/login/back")
 def come_back(visit: Anybody) -> Response:
-    """Back from the single sign-on.
+    """Return from the single sign-on.
 
-    The page leads on by itself: a redirection that began elsewhere would not carry the cookie of the login.
+    The page redirects itself: a redirection that began on another site would not carry the login's cookie.
     """
     site, settings = visit.site, visit.site.settings.web
     if not settings.oidc.issuer:
@@ -105,13 +105,13 @@ def come_back(visit: Anybody) -> Response:
     return reply
 
 
-def signed_in(visit: Visit, account: Account, path: str, remark: str = "") -> Response:
-    """``path``, for whoever has just proved to be ``account``; ``remark`` stands in the audit log."""
+def sign_in_as(visit: Visit, account: Account, path: str, remark: str = "") -> Response:
+    """Sign ``account`` in and redirect to ``path``; ``remark`` is written to the audit log."""
     return begin_login(visit, account, pages.redirect(path), remark)
 
 
 def begin_login(visit: Visit, account: Account, reply: Response, remark: str) -> Response:
-    """``reply``, which begins a login of ``account``; the one of before ends."""
+    """Begin a login of ``account`` with ``reply``; the previous login ends."""
     site = visit.site
     if visit.login:
         logins.end(site.data, visit.login, site.settings.web.history_days)
@@ -124,12 +124,12 @@ def begin_login(visit: Visit, account: Account, reply: Response, remark: str) ->
 
 @router.post("/logout")
 def leave_login(visit: Asking) -> Response:
-    """Sign out; the form to sign in stands where the page was: also the quick switch to another user."""
+    """Sign out and show the form to sign in for the same page: a quick switch of users."""
     return sign_out(visit, "left")
 
 
 def sign_out(visit: Visit, notice: str) -> Response:
-    """End the visitor's login; lead to the form to sign in."""
+    """End the visitor's login and redirect to the form to sign in."""
     if visit.login:
         logins.end(visit.site.data, visit.login, visit.site.settings.web.history_days)
     reply = pages.redirect("/login", notice=notice)
@@ -140,7 +140,7 @@ def sign_out(visit: Visit, notice: str) -> Response:
 
 @router.get("/account")
 def own_account(visit: Asking) -> Response:
-    """One's own account."""
+    """The visitor's account."""
     return pages.page(visit, "account.html", error=None)
 
 
@@ -151,7 +151,7 @@ def change_password(
     fresh: Annotated[str, Form()] = "",
     again: Annotated[str, Form()] = "",
 ) -> Response:
-    """Another password, for whoever knows the present one; every login of the account ends, this one begins anew."""
+    """Change the password; every login of the account ends, and this one begins anew."""
     site, user = visit.site, visit.session.caller.user
     try:
         account = accounts.sign_in(site.data, user, password, site.settings.web, address_of(visit))
@@ -162,7 +162,7 @@ def change_password(
         accounts.set_password(visit.session, user, fresh)
     except (UsageError, Busy) as error:
         return pages.page(visit, "account.html", 400, error=error.full_message)
-    return signed_in(
+    return sign_in_as(
         visit, account, "/?notice=saved" if visit.login and visit.login.temporary else "/account?notice=saved"
     )
 
@@ -174,7 +174,7 @@ def prefer(
     theme: Annotated[str, Form()] = "",
     back: Annotated[str, Form()] = "/",
 ) -> Response:
-    """Remember a language or a theme in this browser."""
+    """Remember a language or theme in this browser."""
     reply = pages.redirect(pages.local(back))
     for cookie, value, known in ((LANGUAGE_COOKIE, language, LANGUAGES), (THEME_COOKIE, theme, THEMES)):
         if value in known:
@@ -190,9 +190,9 @@ def remember(
     seconds: int | None = None,
     same_site: Literal["strict", "lax"] = "strict",
 ) -> None:
-    """Set a cookie: not for scripts, never sent by another site's page, over TLS only where there is TLS.
+    """Set a cookie that scripts cannot read and other sites cannot send; over TLS only if there is TLS.
 
-    Without ``seconds`` the browser forgets it when it is closed.
+    Without ``seconds`` it lasts until the browser is closed.
     """
     secure = request.url.scheme == "https"
     reply.set_cookie(cookie, value, max_age=seconds, httponly=True, samesite=same_site, secure=secure)

@@ -1,4 +1,4 @@
-"""Orders: a medical order explained, and its leaflet for the patient once a named person releases it; departments."""
+"""Orders: an explained medical order, and its leaflet once a named person releases it; departments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from localmed.site import orders
 from localmed.text.language import clean
 from localmed.web import pages
 from localmed.web.ask import path_of, question_of, respond
-from localmed.web.practice import given, uploaded_record
+from localmed.web.practice import pasted_or_uploaded, uploaded_record
 from localmed.web.visits import Asking
 from localmed.workflows.explain import ExplainInput
 
@@ -28,7 +28,7 @@ BOTH = "both"  # languages of a leaflet
 
 @router.get("/orders")
 def form(visit: Asking, again: str = "") -> Response:
-    """The form for an order; with that of the answer ``again`` and its questions, to change them."""
+    """The form for an order, filled with that of the answer ``again`` and its questions."""
     kept = history.kept(visit.session, again) if again else None
     questions = [part.question for part in kept.answer.parts if isinstance(part, QuestionPart)] if kept else []
     order, hours = kept.asked_text if kept else "", history.PATIENT_HOURS
@@ -45,7 +45,7 @@ def explain(
     file: UploadFile | None = None,
 ) -> Response:
     """Explain the order, pasted or in a ``file``, and answer the questions about it, one a line."""
-    text = orders.text_of(given(order, file))
+    text = orders.text_of(pasted_or_uploaded(order, file))
     asked_texts = tuple(line.strip() for line in clean(questions).splitlines() if line.strip())
     task = ExplainInput(text, uploaded_record(record, None), asked_texts)
     return respond(visit, request, text, lambda hooks: visit.session.explain(task, SearchFilter(), hooks))
@@ -59,7 +59,7 @@ def release(
     language: Annotated[str, Form()] = "",
     checked: Annotated[bool, Form()] = False,
 ) -> Response:
-    """Release the explanation by a person, whose name stands on the leaflet and in the audit log; open the leaflet."""
+    """Release the explanation under a person's name, which the leaflet and the audit log show; open the leaflet."""
     if language not in ("", BOTH, *LANGUAGES):
         raise UsageError("web.error.malformed")
     kept = history.kept(visit.session, answer_id)
@@ -71,7 +71,7 @@ def release(
 
 @router.get("/answers/{answer_id}/leaflet")
 def leaflet(visit: Asking, answer_id: str, language: str = "") -> Response:
-    """The leaflet of an explanation that was released, to print."""
+    """The leaflet of a released explanation, to print."""
     kept = history.kept(visit.session, answer_id)
     history.require_held(visit.session, kept.answer)
     if not kept.answer.released_by:
@@ -93,6 +93,6 @@ def departments_form(visit: Asking) -> Response:
 
 @router.post("/departments")
 def departments(visit: Asking, request: Request, question: Annotated[str, Form()] = "") -> Response:
-    """Where to go with a complaint."""
+    """The department for a complaint."""
     text = question_of(visit, question)
     return respond(visit, request, text, lambda hooks: visit.session.departments(text, hooks))

@@ -1,10 +1,10 @@
-"""Pages: a template filled in for a visit. What every template may use:
+"""Renders templates for a visit. Every template may use:
 
 ``text(code, ...)``: the words of a message in the visitor's language; ``words(message)``: those of a ``Message``.
 ``moment(time)``: a stored time; ``listed(names)``: names as the language lists them.
-``visit``: who asks; ``can("library")``: whether they have a right. ``token``: the hidden field of every form
-(``{{ form_token() }}`` of ``parts.html`` writes it). ``nonce``: for ``<script>`` and ``<link>``, in the layout alone.
-``notice``, ``outcome`` (of a job) and ``unaudited``: what is told above the page, in the layout. ``form_page``: see
+``visit``: the visit; ``can("library")``: whether the visitor has a right. ``token``: the hidden field of every form,
+written by ``{{ form_token() }}`` of ``parts.html``. ``nonce``: for ``<script>`` and ``<link>``, in the layout alone.
+``notice``, ``outcome`` (of a job) and ``unaudited``: messages above the page, in the layout. ``form_page``: see
 ``form_page_of``.
 """
 
@@ -37,14 +37,14 @@ STATIC = {"localmed.css": "text/css; charset=utf-8", "localmed.js": "text/javasc
 
 
 class Place(NamedTuple):
-    """An entry of the navigation: where it leads, its words, and the right that it needs."""
+    """An entry of the navigation: its address, its words, and the right that it needs."""
 
     path: str
     code: str
     right: Right
 
     def holds(self, path: str) -> bool:
-        """Whether ``path`` is one of several pages that the entry stands for: all of the library, one's answers."""
+        """Whether ``path`` is one of several pages behind this entry, such as those of the library."""
         area = self.path.split("/")[1]
         return bool(area) and path.startswith(f"/{area}/")
 
@@ -70,12 +70,12 @@ NAVIGATION = (
 
 
 def page(visit: Visit, template: str, status: int = 0, **values: Any) -> Response:
-    """The page that ``template`` makes of ``values`` for ``visit``; a ``fault`` among them makes it one of 400."""
+    """The page that ``template`` makes of ``values``; a ``fault`` among them sets the status 400."""
     return HTMLResponse(fragment(visit, template, **values), status or (400 if values.get("fault") else 200))
 
 
 def fragment(visit: Visit, template: str, **values: Any) -> str:
-    """What ``template`` makes of ``values``: a page, or a part of one for the script to put in its place."""
+    """Render ``template`` with ``values``: a page, or a part that the script inserts."""
     request = visit.request
     titles = cache(lambda: visit.session.collection_titles() if visit.own else {})
     notice = request.query_params.get("notice", "")
@@ -110,14 +110,14 @@ def fragment(visit: Visit, template: str, **values: Any) -> str:
 
 
 def idle_seconds(visit: Visit) -> int:
-    """After how long without a key or a click a page is cleared."""
+    """The time without a key or click after which a page is cleared."""
     return round(60 * visit.site.settings.web.idle_minutes)
 
 
 def form_page_of(request: Request) -> str:
-    """Where the form is that was sent to make this page, which has no address of its own; "" of one that was asked for.
+    """The address of the form that was posted to make this page; "" for a page with its own address.
 
-    Without the browser's word for it ``/``.
+    ``/`` if the browser sends no ``Referer``.
     """
     if request.method in SAFE:
         return ""
@@ -127,7 +127,7 @@ def form_page_of(request: Request) -> str:
 
 
 def _outcome(visit: Visit) -> Message | None:
-    """What came of the job that the address names, for whoever may see it."""
+    """The outcome of the job in the address, for whoever may see it."""
     id_ = visit.request.query_params.get("job", "")
     with suppress(UnknownName):
         return jobs.job(visit.own, id_).outcome if id_ and visit.own else None
@@ -135,7 +135,7 @@ def _outcome(visit: Visit) -> Message | None:
 
 
 def _glass(visit: Visit) -> tuple[str, ...]:
-    """The emergency accounts that are signed in, for themselves and for whoever has to know."""
+    """The emergency accounts that are signed in, shown to themselves, administrators and safety officers."""
     if visit.login is None:
         return ()
     users = sign_on.signed_in_emergency_accounts(visit.site.data, visit.site.settings.web)
@@ -144,7 +144,7 @@ def _glass(visit: Visit) -> tuple[str, ...]:
 
 
 def _alerts(visit: Visit) -> tuple[Message, ...]:
-    """What somebody must look at; readers, who can do nothing about it, are told that the library stands still."""
+    """Alerts for those who can act on them; readers are told only that the library is not updated."""
     standing = alerts.alerts(visit.site.data) if visit.login else ()
     if any(visit.may(right) for right in (Right.LIBRARY, Right.SAFETY, Right.MODELS)):
         return tuple(one.text for one in standing)
@@ -161,10 +161,7 @@ def texts(language: str) -> Callable[..., str]:
 
 
 def named(kind: str, name: str, language: str) -> str:
-    """What people call a ``workflow``, a role of a ``model`` or an ``action`` of the audit log (a workflow is one).
-
-    ``name`` where it has no words (a collection's).
-    """
+    """The words for a ``workflow``, a role of a ``model`` or an ``action`` of the audit log; else ``name`` itself."""
     workflow, role = f"workflow_name.{name}", f"model_name.{name}"
     action = f"action_name.{name.replace(' ', '_').replace('-', '_')}"
     codes = {"workflow": (workflow,), "model": (role,), "action": (action, workflow)}.get(kind, ())
@@ -172,10 +169,9 @@ def named(kind: str, name: str, language: str) -> str:
 
 
 def for_visitor(line: Message, visit: Visit) -> Message:
-    """``line`` as it is told in the window: what to do there (``web.remedy``) in place of a command to run.
+    """``line`` for the window: instructions for the window (``web.remedy``) replace a command line.
 
-    A command that nothing in the window stands for is shown to administrators, who have the machine; others are told
-    to turn to them.
+    A command without such instructions is shown to administrators; others are referred to them.
     """
     if line.code.endswith(messages.COMMAND):
         ours = f"web.remedy.{line.code.removesuffix(messages.COMMAND).replace('.', '_')}"
@@ -192,13 +188,13 @@ def _inner(value: Parameter, visit: Visit) -> Parameter:
 
 
 def moment(time: str | float) -> str:
-    """A stored time (ISO 8601, or seconds since 1970) by the clock of this machine, to the minute; "–" for none."""
+    """A stored time (ISO 8601, or seconds since 1970) in local time, to the minute; "–" for none."""
     known = datetime.fromtimestamp(time) if isinstance(time, float) else datetime.fromisoformat(time) if time else None
     return known.astimezone().strftime("%Y-%m-%d %H:%M") if known else "–"
 
 
 def day(time: float) -> str:
-    """The day of ``time`` (seconds since 1970) by the clock of this machine."""
+    """The local date of ``time`` (seconds since 1970)."""
     return datetime.fromtimestamp(time).astimezone().date().isoformat()
 
 
@@ -208,13 +204,13 @@ def lines(messages_: tuple[Message, ...], visit: Visit) -> list[str]:
 
 
 def redirect(path: str, **query: str) -> Response:
-    """To the page ``path`` of ours, by GET; ``notice`` names what is told there (``web.notice``)."""
+    """Redirect to our page ``path`` by GET; ``notice`` names a message shown there (``web.notice``)."""
     kept = urlencode({name: value for name, value in query.items() if value})
     return RedirectResponse(f"{path}{'&' if '?' in path else '?'}{kept}" if kept else path, 303)
 
 
 def local(path: str) -> str:
-    """``path`` if it is one of this server's pages, else the first page: nobody is led elsewhere."""
+    """``path`` if it is a page of this server, else ``/``: no redirection leads elsewhere."""
     plain = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
     return path if plain else "/"
 
@@ -227,5 +223,5 @@ def static(name: str) -> bytes:
 
 @cache
 def asset(name: str) -> str:
-    """The address of a static file, another one whenever it changes."""
+    """The address of a static file; it changes with the content."""
     return f"/static/{name}?v={hashlib.sha256(static(name)).hexdigest()[:12]}"

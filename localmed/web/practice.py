@@ -1,6 +1,6 @@
 """Evidence-based practice: a question, perhaps on one patient. A record is read, shown and corrected first.
 
-The record is nowhere between the two pages but in the page itself: what was read of it comes back with the question.
+Between the two pages the record exists only in the page itself, which sends it back with the question.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ MultiPartParser.spool_max_size = 2**24  # bytes: what is uploaded (a record) sta
 
 @router.get("/practice")
 def form(visit: Asking) -> Response:
-    """The form for the question, and for a record where one is wanted."""
+    """The form for the question, and for a record."""
     return pages.page(visit, "practice.html", hours=history.PATIENT_HOURS)
 
 
 def _read(visit: Visit, question: str, pico: bool, record: PatientRecord) -> Response:
-    """What is read of the record, to be corrected."""
+    """The record as read, to be corrected."""
     return pages.page(
         visit,
         "practice_record.html",
@@ -48,20 +48,20 @@ def _read(visit: Visit, question: str, pico: bool, record: PatientRecord) -> Res
         record=record,
         notes=pages.lines(record.notes, visit),
         rows=[
-            *(labelled(entry, visit.language) for entry in record.entries),
+            *(with_labels(entry, visit.language) for entry in record.entries),
             *(RecordEntry(EntryKind.PROBLEM, "", "") for _ in range(MORE)),
         ],
         kinds=list(EntryKind),
     )
 
 
-def labelled(entry: RecordEntry, language: str) -> RecordEntry:
-    """``entry`` with the reader's word for what is a code of ours: a sex, or whether somebody is pregnant."""
+def with_labels(entry: RecordEntry, language: str) -> RecordEntry:
+    """``entry`` with words for a coded sex or pregnancy."""
     return replace(entry, text=_word(entry.kind, entry.text, language)) if entry.kind in CODED else entry
 
 
-def coded(entry: RecordEntry) -> RecordEntry:
-    """``entry`` with the code for a word of any language; unchanged where it is no such word."""
+def with_codes(entry: RecordEntry) -> RecordEntry:
+    """``entry`` with the code for a sex or pregnancy in words; unchanged otherwise."""
     codes = {_word(entry.kind, code, name): code for code in records.CODES.get(entry.kind, ()) for name in LANGUAGES}
     return replace(entry, text=codes.get(entry.text, entry.text))
 
@@ -70,8 +70,8 @@ def _word(kind: EntryKind, code: str, language: str) -> str:
     return words_of(Message(f"record.{CODED[kind]}_{code}"), language)
 
 
-def given(pasted: str, file: UploadFile | None) -> bytes:
-    """What was pasted or uploaded, empty for neither; ``UsageError`` for both."""
+def pasted_or_uploaded(pasted: str, file: UploadFile | None) -> bytes:
+    """The pasted or uploaded bytes, empty for neither; raise ``UsageError`` for both."""
     data = file.file.read() if file else b""
     if data.strip() and pasted.strip():
         raise UsageError("web.practice.both")
@@ -79,8 +79,8 @@ def given(pasted: str, file: UploadFile | None) -> bytes:
 
 
 def uploaded_record(record: str, file: UploadFile | None) -> PatientRecord | None:
-    """The record that was pasted or uploaded; None for neither."""
-    data = given(record, file)
+    """The pasted or uploaded record; None for neither."""
+    data = pasted_or_uploaded(record, file)
     return records.read(data) if data.strip() else None
 
 
@@ -100,7 +100,7 @@ def ask(
     record: Annotated[str, Form()] = "",
     file: UploadFile | None = None,
 ) -> Response:
-    """Answer the question, for the patient of a corrected record; a record that was not seen yet is shown first."""
+    """Answer the question for the patient of a corrected record; an uncorrected record is shown first."""
     if (unseen := uploaded_record(record, file)) is not None:
         return _read(visit, question, pico, unseen)
     text = question_of(visit, question)
@@ -111,12 +111,12 @@ def ask(
 
 
 def corrections(kinds: Lines, texts: Lines, before: Lines, words: Lines) -> list[RecordEntry]:
-    """The entries that a page sent; one that was changed stands for itself, with no words of the record."""
+    """The entries sent by a page; a changed entry no longer quotes the record."""
     if not len(kinds) == len(texts) == len(before) == len(words) or any(name not in set(EntryKind) for name in kinds):
         raise UsageError("web.error.malformed")
     lines = [" ".join(clean(text).split())[:ENTRY_CHARACTERS] for text in texts]
     return [
-        coded(RecordEntry(EntryKind(name), line, source[:ENTRY_CHARACTERS] if line == same else line))
+        with_codes(RecordEntry(EntryKind(name), line, source[:ENTRY_CHARACTERS] if line == same else line))
         for name, line, same, source in zip(kinds, lines, before, words, strict=True)
         if line
     ]

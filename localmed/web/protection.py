@@ -1,12 +1,12 @@
-"""What stands around every page: whom it answers, what a request may cost, what a browser may do with the reply.
+"""The outermost layer of every page: who is answered, what a request may cost, what a browser may do with the reply.
 
-- A ``Host`` that is not ours is refused: a foreign name that resolves to this machine reads nothing (DNS rebinding).
-- A form that another site's page sent is refused by ``Origin`` and ``Sec-Fetch-Site``, beside the token of the login.
-- A body is bounded while it arrives. Of more than ``SMALL`` bytes nothing is read before its sender is known and may
-  send it, and of each sender, and of all, only so many at a time: nobody fills the disk without a login.
-- The reply may load from this server alone; scripts carry a nonce, markup made by scripts passes one named policy
-  (Trusted Types), no page is framed or stored.
-- What nobody foresaw is told in one line and logged as its kind and place: never a text, which may be a patient's.
+- A foreign ``Host`` is refused (DNS rebinding).
+- A form from another site's page is refused by ``Origin`` and ``Sec-Fetch-Site``, beside the token of the login.
+- A body is bounded while it arrives. One of more than ``SMALL`` bytes is read only from a known sender who may send
+  it, and only a few at a time per sender and in all: nobody fills the disk without a login.
+- The reply loads from this server alone; scripts carry a nonce, markup from scripts passes one named policy (Trusted
+  Types), no page is framed or stored.
+- An unexpected error is told in one line and logged by kind and place, without text, which may be a patient's.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Protection:
     """The outermost layer of the application."""
 
     def __init__(self, app: ASGIApp, names: Collection[str], body_bytes: int, upload_bytes: int) -> None:
-        """``names`` are the hosts that browsers call it by; uploads (``/library/upload``) have their own bound."""
+        """``names`` are the hosts that browsers may use; uploads (``/library/upload``) have their own limit."""
         self._app, self._names = app, LOOPBACK | frozenset(names)
         self._most, self._most_upload = body_bytes, upload_bytes
         self._sending = Counter[str]()
@@ -88,7 +88,7 @@ class Protection:
             await failures.reply(Request(scope), failures.as_ours(error))(scope, receive, reply.send)
 
     def _admit(self, scope: Scope) -> None:
-        """Raise ``UsageError`` for a host that is not ours and for what another site's page sent."""
+        """Raise ``UsageError`` for a foreign host and for a form of another site's page."""
         headers = Headers(scope=scope)
         host = headers.get("host", "")
         if host.rpartition(":")[0] not in self._names and host not in self._names:
@@ -108,7 +108,7 @@ class Protection:
 
     @contextmanager
     def _turn(self, user: str) -> Iterator[None]:
-        """A place among those who send; raise ``Busy`` where there is none. Whoever is nobody sends little."""
+        """A place among the senders of large bodies; raise ``Busy`` if there is none."""
         if user and (self._sending[user] >= FOR_ONE or self._sending.total() >= AT_ONCE):
             raise Busy("web.error.sending", count=self._sending.total())
         self._sending[user] += bool(user)
@@ -118,7 +118,7 @@ class Protection:
             self._sending[user] -= bool(user)
 
     def _bounded(self, scope: Scope, receive: Receive, most: int) -> Receive:
-        """``receive``, which raises ``LimitExceeded`` once more has come than may."""
+        """``receive``, which raises ``LimitExceeded`` after ``most`` bytes."""
         size = 0
 
         async def bounded() -> Message:
@@ -134,14 +134,14 @@ class Protection:
 
 
 def _is_large(scope: Scope) -> bool:
-    """Whether the body is larger than ``SMALL``, or may be."""
+    """Whether the body has, or may have, more than ``SMALL`` bytes."""
     headers = Headers(scope=scope)
     length = headers.get("content-length", "")
     return int(length) > SMALL if length.isdecimal() else "transfer-encoding" in headers
 
 
 def _sender(request: Request) -> str:
-    """Who sends a large body; "" for nobody. Raise ``UsageError`` for an upload by somebody who may not upload."""
+    """The sender of a large body; "" if not signed in. Raise ``UsageError`` for one who may not upload."""
     visit, (scheme, _, token) = visit_of(request), request.headers.get("authorization", "").partition(" ")
     if visit.login:
         if request.url.path.startswith(UPLOADS):
@@ -152,7 +152,7 @@ def _sender(request: Request) -> str:
 
 
 def _unsigned(scope: Scope) -> int:
-    """How much somebody may send who is not signed in; raise ``UsageError`` for what is larger."""
+    """The bytes allowed without a login; raise ``UsageError`` for a larger body."""
     if Headers(scope=scope).get("content-length", "").isdecimal():
         if scope["path"].startswith("/api/"):
             raise NoToken("web.error.no_token")
@@ -161,13 +161,13 @@ def _unsigned(scope: Scope) -> int:
 
 
 class _Reply:
-    """Sends a reply with the headers that every one has."""
+    """Sends a reply with the headers that every reply has."""
 
     def __init__(self, send: Send, scope: Scope) -> None:
         self._send, self._scope, self.begun = send, scope, False
 
     async def send(self, message: Message) -> None:
-        """Pass ``message`` on."""
+        """Send ``message``."""
         if message["type"] == "http.response.start":
             self.begun = True
             headers = MutableHeaders(scope=message)

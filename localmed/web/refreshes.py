@@ -1,4 +1,4 @@
-"""Refreshes: their reports, beginning one, what is on hold and releasing it, and the canary questions."""
+"""Refreshes: their reports, starting one, files on hold and their release, canary questions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST = 200  # documents listed as they were and are: what somebody reads in a mo
 
 @router.get("")
 def listing(visit: Librarian) -> Response:
-    """The refreshes, the newest first, with what is on hold and how the canaries stood last."""
+    """The refreshes, newest first, with the files on hold and the last canary results."""
     data = visit.site.data
     compared = canary_gate.last(data)
     moved = nights.canary_lines(compared)
@@ -36,7 +36,7 @@ def listing(visit: Librarian) -> Response:
 
 @router.get("/{number}")
 def one(visit: Librarian, number: int) -> Response:
-    """One refresh: its report, and the documents that it changed as they were before."""
+    """A refresh: its report, and earlier versions of the documents that it changed."""
     night = nights.night(visit.site.data, number)
     compared = night.before and night.generation and night.before != night.generation
     changed = lookups.changed_between(visit.session, night.before, night.generation, MOST) if compared else []
@@ -45,25 +45,25 @@ def one(visit: Librarian, number: int) -> Response:
 
 @router.get("/{number}/report")
 def report(visit: Librarian, number: int) -> Response:
-    """The report of one, by itself, to print."""
+    """The report of a refresh, to print."""
     page = night_page.page(nights.night(visit.site.data, number), visit.language)
     return HTMLResponse(page, headers={"content-security-policy": DOCUMENT_POLICY})
 
 
 @router.post("/begin")
 def begin(visit: Librarian) -> Response:
-    """Begin one now, as a job."""
+    """Start a refresh as a job."""
     visit.session.may_change()
-    return job_pages.begin(visit, "refresh", "/library/refreshes", _refreshed)
+    return job_pages.begin(visit, "refresh", "/library/refreshes", _refresh)
 
 
 @router.post("/release")
 def release(visit: Librarian, path: Annotated[str, Form()] = "") -> Response:
-    """Let the next refresh read ``path`` ("": all that is on hold)."""
+    """Release ``path`` ("": everything on hold) to the next refresh."""
     holds.release(visit.session, [path] if path else [])
     return pages.redirect("/library/refreshes", notice="saved")
 
 
-def _refreshed(session: Session, hooks: Hooks) -> Message:
+def _refresh(session: Session, hooks: Hooks) -> Message:
     night = refresh.refresh(session, hooks)
     return message("job.refreshed", number=night.number, outcome=message(f"refresh.outcome_{night.outcome}"))

@@ -1,9 +1,9 @@
-"""Blinded reviews: safety officers make them and read what they came to; whoever is named rates, case by case."""
+"""Blinded reviews: safety officers create them and read the results; named reviewers rate case by case."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Form, Request
 from starlette.concurrency import run_in_threadpool
@@ -22,14 +22,14 @@ from localmed.site.session import Session
 from localmed.text.language import clean
 from localmed.web import pages
 from localmed.web.job_pages import begin
-from localmed.web.visits import Asking, Safety, Visit
+from localmed.web.visits import Asking, Safety
 
 router = APIRouter()
 
 
 @router.get("/safety/reviews")
 def listing(visit: Safety) -> Response:
-    """All reviews, and the form to make one."""
+    """All reviews, and the form for a new one."""
     return pages.page(
         visit,
         "reviews.html",
@@ -54,7 +54,7 @@ def make(
     preset_b: Annotated[str, Form()] = "",
     cases: Annotated[str, Form()] = "",
 ) -> Response:
-    """Answer the questions by both configurations, then open the review: a job."""
+    """Answer the questions with both configurations, then open the review, as a job."""
     both = (Configuration(generation_a, preset_a), Configuration(generation_b, preset_b))
     setup = Setup(clean(title).strip(), form_of, tuple(reviewers), reviews.cleaned(questions), both, clean(cases))
     reviews.checked(visit.session, setup)
@@ -66,7 +66,7 @@ def _made(session: Session, setup: Setup, language: str, hooks: Hooks) -> Messag
 
 
 def _rated_text(answer: Answer, language: str) -> str:
-    """What is rated: the sentences of an answer, or one of each first section; nothing that tells whose it is."""
+    """The text to rate: an answer's sentences, or one of each first section, without signs of its configuration."""
     shown = view(answer, answer.language or language)
     sections = shown.finding.sections[:WHOLE] if shown.finding else ()
     sentences = [one.text for one in shown.statements if not one.withheld] or [one.sentence.text for one in sections]
@@ -75,7 +75,7 @@ def _rated_text(answer: Answer, language: str) -> str:
 
 @router.get("/safety/reviews/{review_id}")
 def results(visit: Safety, review_id: str) -> Response:
-    """How far the reviewers are; of a closed review what their ratings came to."""
+    """The progress of the reviewers; after closing, the results."""
     shown = reviews.review_of(visit.session, review_id)
     report = reviews.report(visit.session, review_id)
     return pages.page(visit, "review_results.html", review=shown, report=report)
@@ -91,7 +91,7 @@ def table(visit: Safety, review_id: str) -> Response:
 
 @router.post("/safety/reviews/{review_id}/close")
 def close(visit: Safety, review_id: str) -> Response:
-    """End the rating and tell which answer was whose."""
+    """End the rating and reveal which configuration gave which answer."""
     reviews.close(visit.session, review_id)
     return pages.redirect(f"/safety/reviews/{review_id}", notice="saved")
 
@@ -105,7 +105,7 @@ def delete(visit: Safety, review_id: str) -> Response:
 
 @router.get("/reviews")
 def mine(visit: Asking) -> Response:
-    """The reviews that the visitor is asked for."""
+    """The reviews that wait for the visitor."""
     return pages.page(visit, "reviews_mine.html", rows=reviews.to_rate(visit.session))
 
 
@@ -118,19 +118,9 @@ def rating(visit: Asking, review_id: str) -> Response:
 
 @router.post("/reviews/{review_id}")
 async def rate(visit: Asking, review_id: str, request: Request) -> Response:
-    """Keep the ratings of a case; the next one."""
+    """Save the ratings of a case and show the next."""
     form = await request.form()
-    values = {(code, name): str(value) for field, value in form.multi_items()
-              for kind, code, name in [_parts(field)] if kind == "rate"}  # fmt: skip
-    await run_in_threadpool(_rate, visit, review_id, values)
+    named = ((field.split(":", 2), str(value)) for field, value in form.multi_items())  # rate:CODE:DIMENSION
+    values = {(parts[1], parts[2]): value for parts, value in named if len(parts) == 3 and parts[0] == "rate"}
+    await run_in_threadpool(reviews.rate, visit.session, review_id, values)
     return pages.redirect(f"/reviews/{review_id}")
-
-
-def _rate(visit: Visit, review_id: str, values: dict[tuple[str, str], str]) -> None:
-    reviews.rate(visit.session, review_id, values)
-
-
-def _parts(field: str) -> tuple[str, str, str]:
-    """A field of the form: "rate", the code of an answer and a dimension."""
-    parts: list[Any] = field.split(":", 2)
-    return (parts[0], parts[1], parts[2]) if len(parts) == 3 else ("", "", "")

@@ -1,6 +1,6 @@
-"""The safety officer's page: stops, how often nothing is found, reports of readers, answers exported to look into.
+"""The safety officer's page: stops, how often nothing was found, readers' reports, exports of answers.
 
-Rates come from the audit log, which names no question: they outlast the history of those who asked.
+Rates come from the audit log, which contains no question and outlasts the askers' history.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _ANSWER = re.compile(r"(\d+) statements(?:, badge \w+)?(?:; answer (\w+))?(?:; d
 
 @router.get("")
 def overview(visit: Safety, action: str = "", day: str = "", done: str = "", what: str = "") -> Response:
-    """Stops, rates by week, reports; the newest entries of the audit log, those of an ``action`` or of a ``day``.
+    """Stops, rates by week, reports; the newest entries of the audit log, filtered by ``action`` or ``day``.
 
-    ``done`` says that ``what`` (its kind and its name) was just stopped or lifted.
+    ``done`` says that ``what`` (kind and name) was just stopped or lifted.
     """
     session = visit.session
     kind, _, name = what.partition(" ")
@@ -67,7 +67,7 @@ def overview(visit: Safety, action: str = "", day: str = "", done: str = "", wha
         reports=feedback.reports(session),
         head=str(head or ""),
         audit_faults=faults,
-        entries=[row for row in reversed(logged) if _chosen(row[1], action, day)][:ENTRIES],
+        entries=[row for row in reversed(logged) if _matches(row[1], action, day)][:ENTRIES],
         actions=sorted({(pages.named("action", it.action, visit.language), it.action) for _, it in logged}),
         chosen=(action, day),
         in_words=lambda entry: _in_words(entry, titles, visit.language),
@@ -75,19 +75,19 @@ def overview(visit: Safety, action: str = "", day: str = "", done: str = "", wha
     )
 
 
-def _chosen(entry: Entry, action: str, day: str) -> bool:
+def _matches(entry: Entry, action: str, day: str) -> bool:
     return action in ("", entry.action) and entry.time.startswith(day)
 
 
 def _titles(session: Session) -> dict[str, str]:
-    """By what the log keeps of their ids: the titles of the documents that the reader may see."""
+    """The titles of the documents that the reader may see, by their shortened ids in the log."""
     with suppress(NoLibrary):
         return {one.id[:DOCUMENT_CHARACTERS]: one.title for one in lookups.documents(session)}
     return {}
 
 
 def _in_words(entry: Entry, titles: dict[str, str], language: str) -> tuple[str, str]:
-    """Subject and outcome of ``entry`` in words; a document that is gone or kept from the reader by its id."""
+    """Subject and outcome of ``entry`` in words; hidden and deleted documents keep their ids."""
 
     def titled(text: str) -> str:
         return _ID.sub(lambda it: titles.get(it[0][:DOCUMENT_CHARACTERS], it[0]), text)
@@ -108,7 +108,7 @@ def _in_words(entry: Entry, titles: dict[str, str], language: str) -> tuple[str,
 
 @router.post("/incident")
 def export(visit: Safety, answer_id: Annotated[str, Form()] = "") -> Response:
-    """The archive of an answer to look into."""
+    """An archive of an answer, to investigate it."""
     made = incident.export(visit.session, answer_id.strip(), lambda answer: plain(view(answer, visit.language)))
     headers = {"content-disposition": f'attachment; filename="incident-{answer_id.strip()}.zip"'}
     return Response(made.archive, media_type="application/zip", headers=headers)
@@ -116,29 +116,29 @@ def export(visit: Safety, answer_id: Annotated[str, Form()] = "") -> Response:
 
 @router.get("/reports/{answer_id}")
 def reported_answer(visit: Safety, answer_id: str) -> Response:
-    """An answer as it was shown to whoever reported it, also once something that it cites was withdrawn."""
+    """An answer as its reporter saw it, even if a source was withdrawn since."""
     _, kept = history.reported(visit.session, answer_id)
-    values = ask.values_of(visit, kept, since=False) | {"holds": True, "sheet": True}
+    values = ask.answer_values(visit, kept, since=False) | {"holds": True, "sheet": True}
     return pages.page(visit, "answer.html", **values, asks=True, back="/safety")
 
 
 @router.post("/reports/seen")
 def see_report(visit: Safety, answer_id: Annotated[str, Form()] = "", user: Annotated[str, Form()] = "") -> Response:
-    """Note that a report was seen."""
+    """Mark a report as seen."""
     feedback.see(visit.session, answer_id, user)
     return pages.redirect("/safety", notice="saved")
 
 
 @router.post("/reports/delete")
 def delete_report(visit: Safety, answer_id: Annotated[str, Form()] = "", user: Annotated[str, Form()] = "") -> Response:
-    """Delete a report, with the question and the answer that it holds."""
+    """Delete a report with its question and answer."""
     feedback.delete(visit.session, answer_id, user)
     return pages.redirect("/safety", notice="forgotten")
 
 
 @router.post("/stop")
 def stop(visit: Safety, what: Annotated[str, Form()] = "", reason: Annotated[str, Form()] = "") -> Response:
-    """Stop ``what``: its kind and its name."""
+    """Stop ``what``, given as its kind and name."""
     kind, _, name = what.partition(" ")
     stops.stop(visit.session, kind, name, reason)
     return pages.redirect("/safety", done="stopped", what=what)
@@ -146,7 +146,7 @@ def stop(visit: Safety, what: Annotated[str, Form()] = "", reason: Annotated[str
 
 @router.post("/lift")
 def lift(visit: Safety, what: Annotated[str, Form()] = "") -> Response:
-    """Let it be used again."""
+    """Lift the stop."""
     kind, _, name = what.partition(" ")
     stops.lift(visit.session, kind, name)
     return pages.redirect("/safety", done="lifted", what=what)

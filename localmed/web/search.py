@@ -13,7 +13,7 @@ from localmed.presentation.answer import headline, searched
 from localmed.site import lookups
 from localmed.text.language import clean
 from localmed.web import pages
-from localmed.web.ask import found_in
+from localmed.web.ask import section_values
 from localmed.web.visits import Asking, Visit
 
 router = APIRouter()
@@ -34,7 +34,7 @@ def search(
     collection: Annotated[str, Form()] = "",
     left_out: Annotated[tuple[str, ...], Form()] = (),
 ) -> Response:
-    """The sections that speak of ``question``, as it is read but for what is ``left_out``."""
+    """The sections on ``question``, without the readings in ``left_out``."""
     text = clean(question).strip()[:TYPED]
     filters = SearchFilter((collection,) if collection else ())
     answer = visit.session.search(text, filters, SECTIONS, left_out) if text else None
@@ -48,7 +48,7 @@ def _search_page(visit: Visit, text: str, collection: str, answer: Answer | None
     values: dict[str, Any] = {"asked_text": text, "collection": collection, "collections": names, "ended": []}
     if answer:
         lines = (headline(answer, visit.language), searched(answer, visit.language), *pages.lines(answer.notes, visit))
-        values |= {"ended": [*filter(None, lines)], **found_in(visit, answer)}
+        values |= {"ended": [*filter(None, lines)], **section_values(visit, answer)}
     return pages.page(visit, "search.html", **values)
 
 
@@ -60,7 +60,7 @@ def concept_form(visit: Asking) -> Response:
 
 @router.post("/concepts")
 def concept(visit: Asking, term: Annotated[str, Form()] = "", question: Annotated[str, Form()] = "") -> Response:
-    """What the concept graph says of ``term``."""
+    """What the concept graph contains on ``term``."""
     text = clean(term).strip()[:TYPED]
     try:
         card = visit.session.concept(text, clean(question)[:TYPED]) if text else None

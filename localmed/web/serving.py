@@ -1,7 +1,7 @@
-"""Serving the application: the address and its safeguards, the model host beside it, worker processes.
+"""Serves the application: the address and its safeguards, the model host beside it, worker processes.
 
-Off the loopback passwords and questions cross a cable: without TLS such an address is refused. Nothing is written of a
-request but what ``protection`` logs of a fault; uvicorn's access log stays off, since addresses would stand in it.
+An address off the loopback without TLS is refused: passwords and questions would cross a cable in the clear. Requests
+are not logged, except for the faults that ``protection`` logs; uvicorn's access log would record addresses.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ GRACE_SECONDS = 5  # for requests that run when the server ends
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the server listens."""
+    """The address and the TLS files of the server."""
 
     host: str = "127.0.0.1"
     port: int = 8765
@@ -56,14 +56,14 @@ class Address:
 
     @property
     def url(self) -> str:
-        """What a browser is given."""
+        """The address for a browser."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'https' if self.certificate else 'http'}://{host}:{self.port}/"
 
     def checked(self) -> Address:
-        """The address itself; raise ``UsageError`` for one that would send passwords in the clear.
+        """The address itself.
 
-        Raise ``InputError`` for TLS files that cannot be used.
+        Raise ``UsageError`` if it would send passwords in the clear, ``InputError`` for unusable TLS files.
         """
         if not self.certificate and not self.plain and not loopback(self.host):
             raise UsageError("web.serve.plain", host=self.host)
@@ -86,10 +86,9 @@ def loopback(host: str) -> bool:
 
 @contextmanager
 def model_host(site: Site) -> Iterator[bool]:
-    """The models in one process beside this one, for the length of the block; False where one could not be started.
+    """Run the models in a process beside this one for the length of the block; False if none could be started.
 
-    A host that runs already is used and left alone. One that ends, whoever started it, is replaced, and so is one of
-    ours that is alive and says nothing.
+    A running host is used and left alone. A host that ends is replaced, and so is one of ours that hangs.
     """
     if not site.settings.host.use:
         yield False
@@ -108,13 +107,13 @@ def model_host(site: Site) -> Iterator[bool]:
 
 @dataclass
 class _Keeper:
-    """Sees to it that a model host runs."""
+    """Keeps a model host running."""
 
     site: Site
     process: subprocess.Popen[bytes] | None = None
 
     def keep(self, over: threading.Event) -> None:
-        """Look again and again until ``over``; a host that does not stay is started ever more seldom."""
+        """Check until ``over``; a host that keeps ending is restarted at growing intervals."""
         pause, looked, heard = LOOK, -GPU_LOOK, time.monotonic()
         while not over.wait(pause):
             if time.monotonic() - looked >= GPU_LOOK:
@@ -138,7 +137,7 @@ class _Keeper:
             heard = time.monotonic()
 
     def start(self) -> bool:
-        """Start one and wait until it has loaded its models; whether it has."""
+        """Start a host and wait for its models; return whether it loaded them."""
         self.end()
         command = (*children.command("localmed"), "--data", str(self.site.data), "host", "--json")
         self.process = subprocess.Popen(
@@ -149,7 +148,7 @@ class _Keeper:
         return bool(ready and output.readline())
 
     def end(self) -> None:
-        """End the one that was started here."""
+        """End the host that was started here."""
         if self.process is None:
             return
         self.process.terminate()
@@ -163,7 +162,7 @@ class _Keeper:
 
 
 def run(settings: Settings, address: Address, workers: int, ready: Callable[[], None]) -> None:
-    """Answer browsers until Ctrl-C or SIGTERM; ``ready`` is called just before the first request can come."""
+    """Serve browsers until Ctrl-C or SIGTERM; call ``ready`` just before the first request."""
     import uvicorn
 
     _prepare()
@@ -192,13 +191,13 @@ def run(settings: Settings, address: Address, workers: int, ready: Callable[[], 
 
 
 def of_worker() -> FastAPI:
-    """The application in a worker process, which knows its site by the environment that ``run`` made."""
+    """The application in a worker process; its site comes from the environment that ``run`` set."""
     _prepare()
     return application.create(Site(load(os.environ[DATA])), (_name(os.environ[NAMES]),))
 
 
 def _prepare() -> None:
-    """What every serving process needs before it has threads."""
+    """Prepare a serving process before it has threads."""
     few_arenas()
     sys.setswitchinterval(SWITCH_SECONDS)
 
@@ -209,7 +208,7 @@ def _name(host: str) -> str:
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """Ctrl-C and SIGTERM end the block; uvicorn, which finishes its requests first, hands them on."""
+    """Let Ctrl-C and SIGTERM end the block; uvicorn finishes its requests first and passes them on."""
 
     def end(_number: int, _frame: object) -> None:
         raise KeyboardInterrupt

@@ -1,6 +1,6 @@
-"""Sources: the page that a sentence came from, the passage marked, its text beside it; of an answer or of a search.
+"""Sources of an answer or a search: the page of the source with the passage marked, and its text.
 
-The same page is shown whole or, with ``part``, as the pane beside an answer.
+The same page is shown by itself or, with ``part``, in the pane beside an answer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from localmed.domain import Answer, Evidence, Governance, Passage
 from localmed.domain.errors import UnknownName
 from localmed.messages import LANGUAGES
 from localmed.people import history
-from localmed.presentation import finding, reading
+from localmed.presentation import finding
 from localmed.presentation.sources import source_page
 from localmed.site import lookups, page_images, stops
 from localmed.text.language import clean
@@ -47,11 +47,11 @@ ANSWER, LIBRARY = "/answers/{answer_id}/sources/{marker}", "/passages/{passage_i
 
 
 def kept_answer(visit: Visit, answer_id: str) -> Answer:
-    """An answer that was kept, or reported to whoever asks."""
+    """An answer that was kept for the visitor, or reported to them."""
     return history.kept(visit.session, answer_id, also_reported=True).answer
 
 
-def cited(visit: Visit, answer_id: str, marker: str) -> Evidence:
+def cited_source(visit: Visit, answer_id: str, marker: str) -> Evidence:
     """A source of a kept answer, as it was cited."""
     for evidence in kept_answer(visit, answer_id).evidence:
         if evidence.marker == marker:
@@ -61,21 +61,21 @@ def cited(visit: Visit, answer_id: str, marker: str) -> Evidence:
 
 
 def source_of(visit: Asking, request: Request) -> Evidence:
-    """The source that the address names, of a kept answer or of the library."""
+    """The source in the address, of a kept answer or of the library."""
     named = request.path_params
     if "passage_id" in named:
         return lookups.evidence_of(visit.session, named["passage_id"])
-    return cited(visit, named["answer_id"], named["marker"])
+    return cited_source(visit, named["answer_id"], named["marker"])
 
 
 def answer_of(visit: Asking, request: Request) -> Answer | None:
-    """The kept answer that the address names; None for a source of the library."""
+    """The kept answer in the address; None for a source of the library."""
     answer_id = request.path_params.get("answer_id")
     return kept_answer(visit, answer_id) if answer_id else None
 
 
 def base_of(request: Request) -> str:
-    """Where the source stands that the address names."""
+    """The address of the source."""
     route = LIBRARY if "passage_id" in request.path_params else ANSWER
     return route.format(**request.path_params)
 
@@ -87,7 +87,7 @@ Base = Annotated[str, Depends(base_of)]
 
 @router.get(ANSWER)
 @router.get(LIBRARY)
-def shown(
+def show(
     visit: Asking,
     source: Source,
     base: Base,
@@ -99,7 +99,7 @@ def shown(
     part: int = 0,
 ) -> Response:
     """A source on its page."""
-    return _page(visit, part, values_of(visit, source, base, (start, end), page, zoom, part == 1, answer))
+    return _page(visit, part, source_values(visit, source, base, (start, end), page, zoom, part == 1, answer))
 
 
 def _page(visit: Visit, part: int, values: dict[str, Any]) -> Response:
@@ -111,7 +111,7 @@ def _span(evidence: Evidence, span: tuple[int, int]) -> tuple[int, int] | None:
     return (start, end) if 0 <= start < end <= len(evidence.passage.text) else None
 
 
-def values_of(
+def source_values(
     visit: Visit,
     evidence: Evidence,
     base: str,
@@ -121,10 +121,9 @@ def values_of(
     beside: bool = True,
     answer: Answer | None = None,
 ) -> dict[str, Any]:
-    """What ``source_body.html`` is filled with: the page of ``evidence``, ``beside`` its section or by itself.
+    """Values of ``source_body.html``: the page of ``evidence``, ``beside`` its section or by itself.
 
-    A source without pages is ``read`` as text, in parts. What ``answer`` marks of the section that ``span`` opens is
-    marked.
+    A source without pages is ``read`` as text, in parts. The marks of ``answer`` in the section at ``span`` are shown.
     """
     marked, passage = _span(evidence, span), evidence.passage
     marks = _marks(evidence, marked, answer) if marked else []
@@ -133,13 +132,13 @@ def values_of(
     own: tuple[int, ...] = ()
     texts = tuple(dict.fromkeys((passage, *(one for one, _, _ in marks))))
     if read:
-        parts = reading.parts(_document_of(visit, passage))
+        parts = finding.parts(_document_of(visit, passage))
         own, last = tuple(number for number, part in enumerate(parts, 1) if passage in part), len(parts)
         page = min(max(page, 0), last) or own[0]
         texts = parts[page - 1]
     return {
         "source": source_page(evidence, visit.language, min(max(page, 0), last or page), marked, last, own),
-        "headed": reading.headed(texts, marks, visit.language),
+        "headed": finding.under_headings(texts, marks, visit.language),
         "blocks": finding.blocks,
         "read": read,
         "spoken": passage.language if passage.language in LANGUAGES else visit.language,
@@ -158,7 +157,7 @@ def values_of(
     }
 
 
-def _marks(evidence: Evidence, span: tuple[int, int], answer: Answer | None) -> list[reading.Mark]:
+def _marks(evidence: Evidence, span: tuple[int, int], answer: Answer | None) -> list[finding.Mark]:
     if answer is None:
         return [(evidence.passage, *span)]
     known = answer.by_marker
@@ -167,7 +166,7 @@ def _marks(evidence: Evidence, span: tuple[int, int], answer: Answer | None) -> 
 
 
 def _document_of(visit: Visit, passage: Passage) -> Sequence[Passage]:
-    """The passages of the document of ``passage``; it alone where the library has the document otherwise by now."""
+    """The passages of the document of ``passage``; it alone if the library has another version now."""
     with suppress(UnknownName):
         stored = lookups.document_details(visit.session, passage.document_id).passages
         if passage in stored:
@@ -177,24 +176,24 @@ def _document_of(visit: Visit, passage: Passage) -> Sequence[Passage]:
 
 @router.get("/documents/{document_id}")
 def document(visit: Asking, document_id: str) -> Response:
-    """A document from its beginning."""
+    """A document from its first page."""
     return pages.redirect(f"/passages/{lookups.first_passage(visit.session, document_id).id}")
 
 
 @router.post(ANSWER + "/find")
 @router.post(LIBRARY + "/find")
-def found(visit: Asking, evidence: Source, base: Base, words: Typed = "", page: Part = 0, part: Part = 0) -> Response:
-    """Where the document of a source holds ``words``, above the source's page."""
+def find(visit: Asking, evidence: Source, base: Base, words: Typed = "", page: Part = 0, part: Part = 0) -> Response:
+    """The places of ``words`` in the document, above the source's page."""
     sought = clean(words).strip()[:TYPED]
     places = lookups.places_in(visit.session, evidence.passage.document_id, sought) if sought else []
-    values = values_of(visit, evidence, base, page=page, beside=part == 1)
+    values = source_values(visit, evidence, base, page=page, beside=part == 1)
     values |= {"sought": sought, "places": [_place(*one) for one in places[:PLACES]]}
     values["more"] = len(places) - len(values["places"])
     return _page(visit, part, values)
 
 
 def _place(passage: Passage, start: int, end: int) -> dict[str, Any]:
-    """A place that was found: its address and page, and the words around it."""
+    """A place: its address, its page and the words around it."""
     text = passage.text
     return {
         "path": f"/passages/{passage.id}?start={start}&end={end}",
@@ -208,7 +207,7 @@ def _place(passage: Passage, start: int, end: int) -> dict[str, Any]:
 @router.get(ANSWER + "/original")
 @router.get(LIBRARY + "/original")
 def original(visit: Asking, evidence: Source) -> Response:
-    """A file of one document; a PDF opens in the browser, others are handed to the computer's own programs."""
+    """The original file of one document; a PDF opens in the browser, others are downloaded."""
     kind = ORIGINALS.get(evidence.media_type)
     if kind is None:
         raise UnknownName("kept.no_source", sources=())
@@ -222,7 +221,7 @@ def original(visit: Asking, evidence: Source) -> Response:
 @router.get(ANSWER + "/image")
 @router.get(LIBRARY + "/image")
 def image(visit: Asking, evidence: Source, answer: Of, start: int = 0, end: int = 0, page: int = 0) -> Response:
-    """The page of a source as an image (PNG), ``start:end`` of the source marked, and what belongs to it."""
+    """The page of a source as an image (PNG), with ``start:end`` and the marks that belong to it."""
     span = _span(evidence, (start, end))
     others = page_images.other_marks(answer, evidence, span) if answer and span else ()
     if answer and span and not answer.marks_of(evidence.marker, *span):  # it opens a section without marks

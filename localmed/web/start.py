@@ -1,4 +1,4 @@
-"""The first start: the admin's account by the one-time code of the console, then the library."""
+"""The first start: the administrator's account by the one-time code of the console, then the library."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def create(
     password: Annotated[str, Form()] = "",
     again: Annotated[str, Form()] = "",
 ) -> Response:
-    """Make the admin's account and sign in."""
+    """Create the administrator's account and sign in."""
     site = visit.site
     try:
         if password != again:
@@ -41,18 +41,18 @@ def create(
         account = accounts.create_first(site.data, code, user, password, site.settings.web)
     except UsageError as error:
         return pages.page(visit, "start.html", 400, error=error.full_message, user=user)
-    return login.signed_in(visit, account, "/")
+    return login.sign_in_as(visit, account, "/")
 
 
 @router.get("/start/library")
 def library_form(visit: Accounts) -> Response:
-    """How to fill an empty library."""
+    """The choices to fill an empty library."""
     return pages.page(visit, "start_library.html", starter=bool(starter.starter_manifests()))
 
 
 @router.post("/start/library")
 def fill_library(visit: Accounts, source: Annotated[str, Form()] = "", folder: Annotated[str, Form()] = "") -> Response:
-    """Begin the import; its page shows how far it is."""
+    """Begin the import; its page shows the progress."""
     if source == "starter":
         return begin(visit, "import", "/", starter.import_starter)
     starter.folder_of(folder)

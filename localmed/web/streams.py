@@ -1,8 +1,8 @@
-"""A workflow run while its page waits: events as they come, then the answer. Every workflow comes through here.
+"""Runs a workflow while its page waits: events as they happen, then the answer. Every workflow uses it.
 
-``follow`` runs the work in a thread and yields what happens; a browser that goes away cancels it. Sections and answer
-are handed on only if the login still holds when they are there. ``events`` writes them as server-sent events in the
-reply to a POST (a question never stands in an address, which an ``EventSource`` would need).
+``follow`` runs the work in a thread and yields events; a browser that disconnects cancels the work. Sections and
+answer are sent only if the login is still valid. ``events`` writes server-sent events in the reply to a POST, because
+an ``EventSource`` would need the question in an address.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ Work = Callable[[Hooks], Answer]
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happens: a ``step`` (its message), ``progress`` (a share from 0 to 1), the ``answer``, an ``error``, a
-    ``ping``, or the answer's ``sections`` while a model reads them."""
+    """A ``step`` (its message), ``progress`` (a share from 0 to 1), the ``sections`` while a model reads them, the
+    ``answer``, an ``error``, or a ``ping``.
+    """
 
     kind: str
     value: Any = None
@@ -45,7 +46,7 @@ class Event:
 
 @dataclass
 class _Run:
-    """A run in a thread, and what it has told."""
+    """A run in a thread, and its events."""
 
     loop: asyncio.AbstractEventLoop
     events: asyncio.Queue[Event | None] = field(default_factory=asyncio.Queue)
@@ -80,7 +81,7 @@ class _Run:
 
 
 async def follow(visit: Visit, work: Work) -> AsyncIterator[Event]:
-    """The events of ``work``; whoever stops listening cancels it."""
+    """The events of ``work``; a listener that stops cancels it."""
     run = _Run(asyncio.get_running_loop())
     threading.Thread(target=run.work, args=(work,), name="workflow", daemon=True).start()
     try:
@@ -102,7 +103,7 @@ async def follow(visit: Visit, work: Work) -> AsyncIterator[Event]:
 
 
 async def to_its_end(pieces: AsyncGenerator[str, None], last: Callable[[LocalmedError], str]) -> AsyncIterator[str]:
-    """``pieces``; an error on the way is told by the ``last`` one: a reply that has begun would only break off."""
+    """``pieces``; after an error ``last`` makes the final piece, because a reply that has begun has no other status."""
     async with aclosing(pieces):
         try:
             async for piece in pieces:
@@ -126,9 +127,9 @@ Shown = Callable[[Event], Any]  # an event's JSON for the page; None: it is not 
 
 
 def events(visit: Visit, work: Work, shown: Shown) -> StreamingResponse:
-    """``follow`` as server-sent events, each ``{"kind": ..., "value": ...}`` with the value that ``shown`` makes.
+    """``follow`` as server-sent events, each ``{"kind": ..., "value": ...}`` with the value from ``shown``.
 
-    An error has its ``code`` too.
+    An error also has its ``code``.
     """
 
     async def lines() -> AsyncGenerator[str, None]:
@@ -154,7 +155,7 @@ def _line(event: Event, value: Any) -> str:
 
 
 def in_words(event: Event, visit: Visit) -> Any:
-    """The value of an event that needs no page: a step's and an error's words, the progress."""
+    """The value of an event that needs no page: the words of a step or an error, or the progress."""
     if isinstance(event.value, Message):
         return neutral.words(event.value, visit.language)
     if isinstance(event.value, LocalmedError):

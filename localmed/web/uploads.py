@@ -1,6 +1,6 @@
-"""Uploads: files sent by a browser, what is read of them beside their pages, and publishing them into a collection.
+"""Uploads: files sent by a browser, a preview of what was read, and publication into a collection.
 
-What was read is shown as the page of a dry run, in a frame that runs nothing (``protection.DOCUMENT_POLICY``).
+The preview is the page of a dry run, in a frame without scripts (``protection.DOCUMENT_POLICY``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fastapi import APIRouter, File, Form, UploadFile
 from starlette.responses import HTMLResponse, Response
 
 from localmed import __version__
-from localmed.domain import Message, message
+from localmed.domain import Document, Message, message
 from localmed.domain.errors import NotAllowed, UnknownName, UsageError
 from localmed.domain.previews import FilePreview
 from localmed.messages import LANGUAGES
@@ -39,7 +39,7 @@ TAKEN = ("new", "changed", "same", "moved")  # outcomes of a dry run in which th
 
 @router.get("")
 def form(visit: Librarian, collection: str = "") -> Response:
-    """The form, and what waits."""
+    """The form, and the uploads that wait."""
     names, waiting = sorted(lookups.collection_names(visit.session)), uploads.listing(visit.session)
     most, ready = visit.site.settings.read.file_bytes, Counter(one.collection for one in _ready(visit.session))
     running = [job for job in jobs.jobs(visit.session) if job.kind == "import" and job.outcome is None]
@@ -54,17 +54,17 @@ def send(
     files: Annotated[list[UploadFile], File()],
     collection: Annotated[str, Form()] = "",
 ) -> Response:
-    """Keep the files apart and begin to read them."""
+    """Store the files apart from the library and begin to read them."""
     if not files or len(files) > MOST:
         raise UsageError("upload.files", most=MOST)
     session = visit.session
     waiting = [uploads.accept(session, collection, file.filename or "", file.file) for file in files]
     back = f"/library/upload/{waiting[0].id}" if len(waiting) == 1 else "/library/upload"
-    return begin(visit, "look", back, looked, waiting)
+    return begin(visit, "look", back, read_uploads, waiting)
 
 
-def looked(session: Session, waiting: list[Upload], hooks: Hooks) -> Message:
-    """Read each file as an import would, and keep the pages that show what was read: another person may publish it."""
+def read_uploads(session: Session, waiting: list[Upload], hooks: Hooks) -> Message:
+    """Read each file as an import would, and keep preview pages in each language: another person may publish it."""
     for upload in waiting:
         title, day = importing.previewed_title(session, upload.collection, None), date.today().isoformat()
         with ExitStack() as stack:
@@ -80,7 +80,7 @@ def looked(session: Session, waiting: list[Upload], hooks: Hooks) -> Message:
                 content = "".join(page.chunks()).encode(errors="replace")
                 replace(uploads.preview_of(session, upload, language), content)
         reads = file is not None and file.outcome in TAKEN
-        uploads.note_look(session, upload, _outcome(file), reads, _proposed(session, upload, file))
+        uploads.note_look(session, upload, _outcome(file), reads, _proposal(session, upload, file))
     return message("upload.looked", count=len(waiting))
 
 
@@ -90,10 +90,10 @@ def _outcome(file: FilePreview | None) -> Message:
     return message("upload.read", documents=len(file.documents), passages=file.passages, left=len(file.faults))
 
 
-def _proposed(session: Session, waiting: Upload, file: FilePreview | None) -> dict[str, str]:
-    """Title and edition of the only document of ``file``, and the ids of those with nearly its text.
+def _proposal(session: Session, waiting: Upload, file: FilePreview | None) -> dict[str, str]:
+    """Title and edition of the only document in ``file``, and the ids of documents with nearly its text.
 
-    The title is its first heading where it is the file's name.
+    If the title is the file's name, the first heading replaces it.
     """
     if file is None or len(file.documents) != 1:
         return {}
@@ -105,20 +105,20 @@ def _proposed(session: Session, waiting: Upload, file: FilePreview | None) -> di
 
 @router.get("/{upload_id}")
 def one(visit: Librarian, upload_id: str) -> Response:
-    """One that waits: what was read of it, and whether to publish it."""
-    return _shown(visit, uploads.upload(visit.session, upload_id))
+    """One upload: its preview, and the form to publish it."""
+    return _upload_page(visit, uploads.upload(visit.session, upload_id))
 
 
-def _shown(
+def _upload_page(
     visit: Visit,
     waiting: Upload,
     typed: dict[str, str] | None = None,
     fault: Message | None = None,
     chosen: Sequence[str] = (),
 ) -> Response:
-    """One that waits; with what was ``typed`` and ``chosen`` to be replaced, and not published for ``fault``.
+    """The page of ``waiting``; with what was ``typed`` and ``chosen`` to be replaced, and not published for ``fault``.
 
-    What has its title is to be replaced unless somebody says otherwise, or it is the newer edition.
+    A document of its title is chosen unless it is the newer edition. Its owner and review date are filled in.
     """
     allowed = uploads.may_publish(visit.session, waiting)
     there = uploads.preview_of(visit.session, waiting, visit.language).is_file()
@@ -129,22 +129,33 @@ def _shown(
         for old, same in uploads.predecessors(visit.session, waiting, values.get("title", ""))
     ]
     gone = uploads.replaced_documents(visit.session, waiting)
+    inherited = (
+        {} if typed else next((_values_of_edition_before(old, values) for old, _, is_chosen in olds if is_chosen), {})
+    )
     return pages.page(
         visit,
         "uploaded.html",
         upload=waiting,
         allowed=allowed,
         there=there,
-        values=values,
+        values=values | inherited,
+        inherited=inherited,
         fault=fault,
         olds=olds,
         gone=gone,
     )
 
 
+def _values_of_edition_before(old: Document, values: dict[str, str]) -> dict[str, str]:
+    """Owner and review date of ``old`` that ``values`` lack; no review date that has passed."""
+    governance, today = old.governance, date.today().isoformat()
+    known = {"owner": governance.owner, "review_by": governance.review_by if governance.review_by >= today else ""}
+    return {name: value for name, value in known.items() if value and not values.get(name)}
+
+
 @router.get("/{upload_id}/preview")
 def preview(visit: Librarian, upload_id: str) -> Response:
-    """The page of what was read of it."""
+    """The page of its preview."""
     path = uploads.preview_of(visit.session, uploads.upload(visit.session, upload_id), visit.language)
     if not path.is_file():
         raise UnknownName("choice.unknown")
@@ -160,8 +171,12 @@ def publish(
     owner: Annotated[str, Form()] = "",
     review_by: Annotated[str, Form()] = "",
     replaces: Annotated[tuple[str, ...], Form()] = (),
+    offered: Annotated[tuple[str, ...], Form()] = (),
 ) -> Response:
-    """Import it, under this title; what it ``replaces`` is superseded by it."""
+    """Import it under this title. It supersedes the documents that it ``replaces``.
+
+    A document of this title that was not ``offered`` to be replaced came later: the page is shown again, with it.
+    """
     session, waiting = visit.session, uploads.upload(visit.session, upload_id)
     if not uploads.may_publish(session, waiting):
         raise NotAllowed("upload.second_person")
@@ -175,17 +190,21 @@ def publish(
         uploads.require_settable(session, waiting, given)
         if newer := next((old for old in olds if uploads.is_older(values.get("edition", ""), old.edition)), None):
             raise UsageError("upload.newer", title=newer.title, edition=newer.edition)
+        of_title = [old for old, same in uploads.predecessors(session, waiting, values.get("title", "")) if same]
+        if later := [old for old in of_title if old.id not in (*offered, *replaces)]:
+            replaces = (*replaces, *(old.id for old in later if not uploads.is_older(edition, old.edition)))
+            raise UsageError("upload.came_later", titles=tuple(map(uploads.dated, later)))
     except UsageError as error:
-        return _shown(visit, waiting, values, error.full_message, replaces)
+        return _upload_page(visit, waiting, values, error.full_message, replaces)
     back, by_id = documents.address(waiting.collection), {upload_id: given}
     return begin(visit, "import", back, uploads.publish, [waiting], by_id, replaces)
 
 
 @router.post("/publish")
 def publish_all(visit: Librarian, collection: Annotated[str, Form()]) -> Response:
-    """Import all that wait in a collection, were read, and may be published by the visitor, as one change.
+    """Publish, as one change, every readable upload of a collection that the visitor may publish.
 
-    None of them where one would take the place of another document of its file's name: that is looked at by itself.
+    Refuse if one would replace another document of the same file name: that one is published by itself.
     """
     session = visit.session
     ready = [one for one in reversed(_ready(session)) if one.collection == collection]  # of one name the newest stays
@@ -203,6 +222,6 @@ def _ready(session: Session) -> list[Upload]:
 
 @router.post("/{upload_id}/discard")
 def discard(visit: Librarian, upload_id: str) -> Response:
-    """Forget it."""
+    """Delete the upload."""
     uploads.discard(visit.session, uploads.upload(visit.session, upload_id))
     return pages.redirect("/library/upload", notice="deleted")

@@ -1,6 +1,6 @@
-"""A request's visitor: language, theme, and once signed in the login and a session with its rights.
+"""A request's visitor: language, theme and, if signed in, the login and a session with its rights.
 
-Handlers take one of the annotated types at the end: ``Anybody``, or a right (``Asking``, ``Librarian``, ...).
+A handler takes one of the annotated types at the end: ``Anybody``, or a right (``Asking``, ``Librarian``, ...).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WATCH = "watch"  # in the address of what a page asks by itself: nobody is there
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One request. ``login`` is None for whoever is not signed in, who has no ``session``."""
+    """One request. ``login`` is None if nobody is signed in; there is no ``session`` then."""
 
     request: Request
     language: str
@@ -48,7 +48,7 @@ class Visit:
 
     @property
     def session(self) -> Session:
-        """The visitor's session, one a request."""
+        """The visitor's session, one a request. Raise ``NotSignedIn`` without a login."""
         if self.own is None:
             raise NotSignedIn("web.error.signed_out")
         return self.own
@@ -59,20 +59,20 @@ class Visit:
 
 
 def language_of(request: Request) -> str:
-    """The language that the visitor chose, else the first of the browser's that there is."""
+    """The language that the visitor chose, else the browser's first known one."""
     chosen = request.cookies.get(LANGUAGE_COOKIE, "")
     accepted = (entry.strip()[:2].lower() for entry in request.headers.get("accept-language", "").split(","))
     return next((name for name in (chosen, *accepted) if name in LANGUAGES), FALLBACK)
 
 
 def anybody(request: Request) -> Visit:
-    """The visit of whoever it is, not signed in."""
+    """The visit without its login."""
     theme = request.cookies.get(THEME_COOKIE, "")
     return Visit(request, language_of(request), theme if theme in THEMES else THEMES[0])
 
 
 def visit_of(request: Request) -> Visit:
-    """The visit, signed in if there is a login that holds."""
+    """The visit, signed in if its login is valid."""
     visit, token = anybody(request), request.cookies.get(LOGIN_COOKIE, "")
     site = visit.site
     used = WATCH not in request.query_params
@@ -84,14 +84,14 @@ def visit_of(request: Request) -> Visit:
 
 
 async def visitor(request: Request) -> Visit:
-    """``visit_of``, while others are served."""
+    """``visit_of``, without blocking other requests."""
     return await run_in_threadpool(visit_of, request)
 
 
-def allowed(right: Right) -> Callable[[Request], Awaitable[Visit]]:
-    """A dependency: the visit of somebody who is signed in and has ``right``, with a form that is theirs.
+def visit_with(right: Right) -> Callable[[Request], Awaitable[Visit]]:
+    """A dependency: the visit of a signed-in user with ``right``, whose form carries the login's token.
 
-    Raise ``UsageError`` for whoever is not.
+    It raises ``NotSignedIn`` or ``NotAllowed`` for anybody else.
     """
 
     async def checked(request: Request) -> Visit:
@@ -109,13 +109,13 @@ def allowed(right: Right) -> Callable[[Request], Awaitable[Visit]]:
 
 
 def require_own_password(visit: Visit) -> None:
-    """Raise ``UsageError`` for whoever signed in with a password that another chose, but for what changes it."""
+    """Raise ``FirstPassword`` for a user whose password was set by another, except on the pages that change it."""
     if visit.login and visit.login.temporary and visit.request.url.path not in UNCHOSEN:
         raise FirstPassword("account.first_password")
 
 
 async def _own_form(request: Request, login: Login) -> None:
-    """Raise ``UsageError`` unless the request carries the token of the login's forms."""
+    """Raise ``NotAllowed`` unless the request carries the token of the login's forms."""
     token = request.headers.get(TOKEN_HEADER)
     if token is None:
         field = (await request.form()).get(TOKEN_FIELD)
@@ -125,8 +125,8 @@ async def _own_form(request: Request, login: Login) -> None:
 
 
 Anybody = Annotated[Visit, Depends(visitor)]
-Asking = Annotated[Visit, Depends(allowed(Right.ASK))]
-Librarian = Annotated[Visit, Depends(allowed(Right.LIBRARY))]
-Safety = Annotated[Visit, Depends(allowed(Right.SAFETY))]
-Models = Annotated[Visit, Depends(allowed(Right.MODELS))]
-Accounts = Annotated[Visit, Depends(allowed(Right.ACCOUNTS))]
+Asking = Annotated[Visit, Depends(visit_with(Right.ASK))]
+Librarian = Annotated[Visit, Depends(visit_with(Right.LIBRARY))]
+Safety = Annotated[Visit, Depends(visit_with(Right.SAFETY))]
+Models = Annotated[Visit, Depends(visit_with(Right.MODELS))]
+Accounts = Annotated[Visit, Depends(visit_with(Right.ACCOUNTS))]

@@ -22,8 +22,9 @@ from localmed.domain import (
     message,
 )
 from localmed.domain.findings import Closeness, Reading
-from localmed.domain.parts import SourcePlanPart
-from localmed.presentation.answer import headline, view
+from localmed.domain.parts import RecordPart, SourcePlanPart
+from localmed.domain.patient import EntryKind, RecordEntry
+from localmed.presentation.answer import headline, part_view, view
 from localmed.presentation.finding import finding_value
 from localmed.presentation.finding import view as sections_view
 from localmed.presentation.plain import plain
@@ -170,3 +171,13 @@ def test_sections_of_a_library_without_the_language_of_the_question_are_of_the_o
     assert plain(view(shown, "en")).count("[1]") == 1
     near = replace(found, others=found.sections, closeness=Closeness.SOME_WAY)
     assert not finding_value(replace(shown, receipts=near))["others_first"]
+
+
+def test_medicines_that_are_quoted_are_not_called_missing() -> None:
+    def labels(*kinds: EntryKind) -> list[str]:
+        entries = tuple(RecordEntry(kind, "warfarin", "takes warfarin") for kind in kinds)
+        return [row.label for row in part_view(RecordPart(entries), "en").rows]
+
+    medicines = said("record.medicine")
+    assert medicines in labels(EntryKind.UNREAD)
+    assert medicines not in labels(EntryKind.NAMED)

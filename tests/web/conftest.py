@@ -60,7 +60,7 @@ class Client:
         assert match, path
         return match[1]
 
-    def form(self, path: str, /, **fields: str) -> Response:
+    def form(self, path: str, /, **fields: str | list[str]) -> Response:
         """Send a form to ``path`` with the login's token; what it leads to, of a job once it has ended."""
         values = {"form": self.token(), **fields} if self.user else fields
         return self.ended(self.http.post(path, data=values))

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from localmed.domain import Collection, Receipts, SearchFilter, ShownLine
+from localmed.domain import Collection, Kind, Receipts, SearchFilter, ShownLine
 from localmed.ingest.manifest import Manifest
 from localmed.presentation.finding import Piece, blocks, view
 from localmed.site import changes, importing, lookups, page_images
 from localmed.site.governing import Change
 from localmed.site.session import Session, local_caller
+from localmed.web import pages
 from tests.fakes import HashedWords, opened
 from tests.web.conftest import Client, Clients, OpenWindow
 from tests.web.test_ask import PDF_QUESTION, source_links
@@ -99,11 +100,12 @@ def test_what_is_copied_by_hand_carries_its_source_and_the_question(client: Clie
             const mark = document.querySelector(".card mark"), data = new DataTransfer();
             document.getSelection().selectAllChildren(mark);
             mark.dispatchEvent(new ClipboardEvent("copy", { clipboardData: data, bubbles: true, cancelable: true }));
-            return data.getData("text/plain");
+            return [data.getData("text/plain"), data.getData("text/html")];
         }"""
     )
-    text, source, asked = copied.split("\n\n")
+    text, source, asked = copied[0].split("\n\n")
     assert text == SENTENCE
+    assert copied[1].startswith(SENTENCE + f"<p>{source}</p><p>{asked.splitlines()[0]}</p>")
     assert source.startswith("Vancomycin leaflet")
     assert PDF_QUESTION in asked
     copied = window.page.evaluate(
@@ -120,7 +122,7 @@ def test_what_is_copied_by_hand_carries_its_source_and_the_question(client: Clie
             cut.dataset.cut = "";
             folded.append(Object.assign(document.createElement("summary"), { textContent: "Earlier" }), tables[0]);
             card.querySelector(".section").replaceChildren(folded, tables[1], cut);
-            navigator.clipboard.writeText = async (text) => { kept.push(text); };
+            navigator.clipboard.write = async ([item]) => { kept.push(item); };
             const [first, second] = [...document.querySelectorAll("[data-copy-section]")], before = first.textContent;
             first.click();
             await new Promise((done) => setTimeout(done));
@@ -128,11 +130,17 @@ def test_what_is_copied_by_hand_carries_its_source_and_the_question(client: Clie
             second.click();
             await new Promise((done) => setTimeout(done));
             if (first.textContent !== before) throw "two buttons say so";
-            return kept[0];
+            return Promise.all(["text/plain", "text/html"].map(async (kind) => (await kept[0].getType(kind)).text()));
         }"""
     )
     rows = "Clearance | Dose\n15 to 29 | 20 mg\n30 to 49 | 40 mg\n[...]"
-    assert copied.split("\n\n")[0] == rows, "cells stay apart, the header stands once, no word of ours"
+    assert copied[0].split("\n\n")[0] == rows, "cells stay apart, the header stands once, no word of ours"
+    cells = "<thead><tr><td>Clearance</td><td>Dose</td></tr></thead><tbody><tr><td>{}</td><td>{}</td></tr></tbody>"
+    tables = [
+        f'<table border="1">{cells.format(*row)}</table>' for row in (("15 to 29", "20 mg"), ("30 to 49", "40 mg"))
+    ]
+    assert "".join((*tables, "<p>[...]</p>")) in copied[1]
+    assert f"<p>{source}</p>" in copied[1]
 
 
 def source_of(reader: Client) -> str:
@@ -303,6 +311,10 @@ def test_a_sheet_to_print_has_question_sections_images_and_date(client: Clients)
     sheet = reader.get(f"{answer}/sheet").text
     assert f"<mark>{SENTENCE}</mark>" in sheet
     assert re.search(rf"Asked on \d{{4}}-\d\d-\d\d: {re.escape(PDF_QUESTION)}", sheet)
+    assert re.search(r"<time data-printed>\d{4}-\d\d-\d\d \d\d:\d\d</time>", sheet)
+    (generation,) = lookups.generations_kept(Session(client.site, local_caller(client.settings)))
+    assert said("web.answer.library", time=pages.moment(generation.created)) in sheet
+    assert "Ward documents" in sheet
     images = re.findall(rf'<img src="({answer}/sources/[^"]+)"', sheet)
     assert images
     assert all(reader.get(one.replace("&amp;", "&")).headers["content-type"] == "image/png" for one in images)
@@ -314,6 +326,34 @@ def test_favourites_stand_under_the_box_of_their_ward(copied_clients: Clients) -
     assert link in copied_clients("reader").get("/").text
     assert link not in copied_clients("librarian").get("/").text, "of another group"
     assert copied_clients("reader").get(f"/documents/{document}").url.path.startswith("/passages/")
+
+
+def test_the_newest_editions_are_of_every_kind_and_not_all_of_one_collection(
+    copied_clients: Clients, tmp_path: Path
+) -> None:
+    session = Session(copied_clients.site, local_caller(copied_clients.settings))
+    for name, kind, days in (
+        ("studies", Kind.LITERATURE, "567"),
+        ("formulary", Kind.BOOK, "4"),
+        ("rules", Kind.LOCAL, "3"),
+    ):
+        for day in days:
+            path = tmp_path / name / f"{name}-{day}.md"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(f"# {name} {day}\n\nThe {name} of the {day} is the {name} to read about falls.\n", "utf-8")
+        importing.import_paths(session, [tmp_path / name], Manifest(Collection(name, name, kind=kind)))
+    for one in lookups.documents(session):
+        if one.collection != "ward":
+            changes.govern(session, [Change((one,), {"edition": f"2025-01-0{one.title[-1]}"})])
+    newest = [one.title for one in lookups.first_documents(session, "en")[1]]
+    assert newest == ["studies 7", "studies 6", "formulary 4", "rules 3"]
+
+
+def test_that_no_model_checks_anything_is_on_the_first_page_and_on_paper(client: Clients) -> None:
+    reader = client("reader")
+    assert said("web.ask.hint_no_model") in reader.get("/").text
+    page = reader.form("/ask", question=PDF_QUESTION).text
+    assert re.findall(rf'<p class="about([^"]*)">{re.escape(said("answer.sections"))}', page) == [" paper"]
 
 
 def test_the_guide_says_what_one_may_do(client: Clients) -> None:

@@ -12,7 +12,7 @@ import pytest
 from localmed.domain.errors import UsageError
 from localmed.domain.parts import LinePart, TermPart, UnexplainedPart
 from localmed.domain.patient import EntryKind, RecordEntry
-from localmed.presentation.order import beside
+from localmed.presentation.order import terms_by_line
 from localmed.presentation.views import PartView
 from localmed.site import records
 from localmed.site.audit import Audit
@@ -226,7 +226,7 @@ def test_a_term_stands_beside_the_line_that_it_is_in() -> None:
     lines_of_order = (LinePart("NPO", start=0, end=3), LinePart("Metformin", start=4, end=13))
     parts = (*lines_of_order, TermPart("Metformin", start=4, end=13), UnexplainedPart(("NPO",)))
     shown = [PartView(name) for name in ("first", "second", "term", "unexplained")]
-    lines, rest = beside(parts, shown, "zh")
+    lines, rest = terms_by_line(parts, shown, "zh")
     assert [(line.title, [one.text for one in line.rows], [one.title for one in terms]) for line, terms in lines] == [
         ("first", [said("explain.line_unexplained", "zh")], []),
         ("second", [], ["term"]),

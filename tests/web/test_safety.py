@@ -111,9 +111,9 @@ def test_health_is_told_without_signing_in_and_apart(copied_clients: Clients) ->
 def test_an_administrator_sees_the_machine(client: Clients) -> None:
     page = client("admin").get("/admin/health").text
     assert "encoder" in page
-    wrong = page.count('<td class="warns">')
-    code, count = ("web.health.attention", wrong) if wrong else ("web.health.passed", page.count("<tr><td>"))
-    assert said(code, count=count) in page
+    wrong = page.count('<td class="warns">') + 1  # no night
+    assert len(re.findall("<li>", page.partition('role="status"')[2].partition("</div>")[0])) == wrong
+    assert said("web.health.attention", count=wrong) in page
     assert re.search(r'<th scope="row">quarantine</th><td><span>', page), "each line says what was looked at"
     admin = client("admin")
     admin.http.cookies.set("localmed_language", "zh")
@@ -183,6 +183,28 @@ def test_where_nothing_is_near_a_stopped_collection_is_named_by_its_title(copied
     assert told not in reader.form("/ask", question=asked).text
     stop(copied_clients("safety"), "collection ward")
     assert told in reader.form("/ask", question=asked).text
+
+
+def test_what_was_not_searched_is_named_above_sections_that_were_found(copied_clients: Clients, tmp_path: Path) -> None:
+    folder = write(tmp_path / "other", {"falls.md": "# Falls\n\nAsk about falls at every admission.\n"})
+    other = Manifest(Collection("other", "Other documents"))
+    importing.import_paths(session_of(copied_clients), [folder], other)
+    stop(copied_clients("safety"), "collection ward")
+    reader, told = copied_clients("reader"), said("workflow.not_searched", name="Ward documents")
+    page = reader.form("/ask", question="falls at admission").text
+    assert "<mark>" in page
+    assert told in page
+    assert told not in reader.form("/ask", question="falls at admission", collection="other").text
+
+
+def test_stops_are_listed_by_kind(copied_clients: Clients) -> None:
+    safety = copied_clients("safety")
+    for what in ("workflow ask", "collection ward", "workflow plan"):
+        stop(safety, what)
+    page = safety.get("/safety").text
+    listed = re.findall(r'<h3>([^<]+)</h3>|name="what" value="(\w+) ', page.partition(' id="what"')[0])
+    kinds = [said("web.library.collections"), "collection", said("web.safety.workflow"), "workflow", "workflow"]
+    assert [title or kind for title, kind in listed] == kinds
 
 
 def test_a_stopped_collection_is_shown_to_no_reader(copied_clients: Clients) -> None:

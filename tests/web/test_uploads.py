@@ -317,6 +317,27 @@ def test_a_new_edition_of_a_title_replaces_the_old_one(copied_clients: Clients) 
     assert said("upload.replaced", published=message("upload.published", documents=1, refused=0), **parts) in done
 
 
+def test_an_edition_that_was_published_meanwhile_is_offered_before_the_next_one(copied_clients: Clients) -> None:
+    session, librarian = session_of(copied_clients), copied_clients("librarian")
+    send(librarian, b"# Hand rub\n\nWash for 40 seconds with soap when hands are dirty.\n", "hand-2.md")
+    (second,) = waiting(copied_clients)
+    path = f"/library/upload/{second.id}"
+    assert "replaces" not in librarian.get(path).text
+    send(librarian, HAND, "hand.md")
+    (first,) = (one for one in waiting(copied_clients) if one.id != second.id)
+    governed = {"owner": "Dr Wu", "review_by": "2099-01"}
+    librarian.form(f"/library/upload/{first.id}/publish", title="Hand rub", edition="2023", **governed)
+    old = next(one for one in lookups.documents(session) if one.title == "Hand rub")
+    page = librarian.form(f"{path}/publish", title="Hand rub", edition="2026")
+    assert page.status_code == 400
+    assert "checked" in box(page.text, old.id)
+    assert len(waiting(copied_clients)) == 1
+    reopened = librarian.get(path).text
+    assert [f'value="{value}"' in reopened for value in governed.values()] == [True, True], "of the edition before"
+    librarian.form(f"{path}/publish", title="Hand rub", edition="2026", replaces=old.id)
+    assert lookups.document(session, old.id).status is Status.SUPERSEDED
+
+
 def test_what_is_left_current_beside_a_new_edition_is_named(copied_clients: Clients) -> None:
     session = session_of(copied_clients)
     published(copied_clients, HAND, "hand.md", title="Hand rub", edition="2023-05")
@@ -325,7 +346,7 @@ def test_what_is_left_current_beside_a_new_edition_is_named(copied_clients: Clie
         HAND.replace(b"20 seconds", b"30 seconds")
         + b"Let your hands dry in the air, and put gloves on after that.\n" * 3
     )
-    done = published(copied_clients, text, "hand-2.md", title="Hand rub", edition="2026-11").text
+    done = published(copied_clients, text, "hand-2.md", title="Hand rub", edition="2026-11", offered=old.id).text
     assert phrase("upload.also_current") in done
     assert uploads.dated(old) in done
     assert lookups.document(session, old.id).status is Status.CURRENT
@@ -365,7 +386,8 @@ def test_what_the_typed_title_offers_is_replaced_as_long_as_nobody_else_has(copi
             assert box(faulty.text, old.id)
         else:  # it was superseded while this page stood open
             assert not box(faulty.text, old.id)
-        librarian.form(path, title="Hand care", edition="2026", replaces=old.id)
+        current = [one.id for one in lookups.documents(session) if one.status is Status.CURRENT]
+        librarian.form(path, title="Hand care", edition="2026", replaces=old.id, offered=current)
     first = next(one for one in lookups.documents(session) if one.source.endswith("wash.md"))
     assert lookups.document(session, old.id).replaced_by == first.id
 

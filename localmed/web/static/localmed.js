@@ -198,7 +198,26 @@
     box()?.focus();
   });
   // What is copied of a section, by its button or by hand, carries where it stands and what was asked.
-  const cited = (card, text) => [text.trim(), card.dataset.cited, card.closest("[data-state]")?.dataset.state].filter(Boolean).join("\n\n");
+  const citation = (card) => [card.dataset.cited, card.closest("[data-state]")?.dataset.state].filter(Boolean);
+  const cited = (card, text) => [text.trim(), ...citation(card)].join("\n\n");
+  // The same for a program that takes tables: no attribute of ours, no fold, the citation below.
+  const citedHtml = (card, part) => {
+    const copy = document.createElement("div");
+    copy.append(part);
+    for (const ours of copy.querySelectorAll("summary, button")) ours.remove();
+    for (const cut of copy.querySelectorAll("[data-cut]")) cut.textContent = "[...]";
+    for (const fold of copy.querySelectorAll("details")) fold.replaceWith(...fold.childNodes);
+    for (const one of copy.querySelectorAll("*")) for (const { name } of [...one.attributes]) if (name !== "colspan") one.removeAttribute(name);
+    const rows = copy.querySelectorAll(":scope > :is(thead, tbody, tr)");
+    if (rows.length) { // chosen within a table
+      const table = document.createElement("table");
+      rows[0].before(table);
+      table.append(...rows);
+    }
+    for (const table of copy.querySelectorAll("table")) table.border = "1";
+    for (const line of citation(card).join("\n").split("\n")) copy.appendChild(document.createElement("p")).textContent = line;
+    return copy.innerHTML;
+  };
   // The lines of a section: no word of ours, and the names of a table's columns once, though a part of it was folded.
   const textOf = (section) => {
     const lines = [], row = (cells) => [...cells].map((cell) => cell.textContent.trim()).join(" | ");
@@ -222,14 +241,16 @@
     const chosen = document.getSelection(), card = chosen?.anchorNode?.parentElement?.closest("article.card[data-cited]");
     if (!card || !String(chosen).trim() || !card.contains(chosen.focusNode)) return;
     event.clipboardData.setData("text/plain", cited(card, String(chosen)));
+    event.clipboardData.setData("text/html", citedHtml(card, chosen.getRangeAt(0).cloneContents()));
     event.preventDefault();
   });
   localmed.wirings.push((root) => {
     for (const button of root.querySelectorAll("[data-copy-section]")) {
-      button.hidden = !navigator.clipboard;
+      button.hidden = !navigator.clipboard?.write;
       button.addEventListener("click", async () => {
-        const card = button.closest("article");
-        await navigator.clipboard.writeText(cited(card, textOf(card.querySelector(".section")).join("\n")));
+        const card = button.closest("article"), section = card.querySelector(".section");
+        const kinds = { "text/plain": cited(card, textOf(section).join("\n")), "text/html": citedHtml(card, section.cloneNode(true)) };
+        await navigator.clipboard.write([new ClipboardItem(Object.fromEntries(Object.entries(kinds).map(([type, text]) => [type, new Blob([text], { type })])))]);
         copied(button);
       });
     }
@@ -248,6 +269,12 @@
         copied(button);
       });
     }
+  });
+
+  // A page is printed with the time of printing, by the clock of this machine.
+  window.addEventListener("beforeprint", () => {
+    const now = new Date(), here = new Date(now - now.getTimezoneOffset() * 60000).toISOString().slice(0, 16).replace("T", " ");
+    for (const time of document.querySelectorAll("time[data-printed]")) time.textContent = here;
   });
 
   // An open answer disappears when something that it cites is withdrawn, and comes anew when something is superseded.
