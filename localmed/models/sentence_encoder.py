@@ -1,8 +1,8 @@
-"""Dense encoders in the format of sentence-transformers (Reimers & Gurevych 2019), such as multilingual E5.
+"""Dense encoders in the format of sentence-transformers (Reimers & Gurevych 2019), such as EmbeddingGemma.
 
-``modules.json``, without which the library would guess, must list a transformer, one pooling and optionally a
-normalisation. Prefixes come from the manifest, never from the checkpoint. Weights are read from safetensors only, and
-code in a checkpoint is never run. Not thread-safe: one owner at a time.
+``modules.json``, without which the library would guess, must list a transformer, one pooling, optionally dense layers
+and optionally a normalisation. Prefixes come from the manifest, never from the checkpoint. Weights are read from
+safetensors only, and code in a checkpoint is never run. Not thread-safe: one owner at a time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from localmed.domain import message
 from localmed.domain.ports import EncoderIdentity
 from localmed.models.checkpoint import WEIGHTS, Checkpoint, find_missing
-from localmed.models.network import PASSAGE_TOKENS, RESERVED_POSITIONS, Network, arithmetic
+from localmed.models.network import PASSAGE_TOKENS, RESERVED_POSITIONS, Network, arithmetic, cpu_arithmetic
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 MODULES = "modules.json"
 FAMILY = "sentence_transformers."
-KINDS = ("Transformer", "Pooling", "Normalize")
+KINDS, OPTIONAL = ("Transformer", "Pooling"), ("Dense", "Normalize")  # any number of dense layers
+NO_FLOAT16 = "gemma"  # Gemma's activations overflow in float16
 
 
 class SentenceEncoder:
@@ -88,14 +89,20 @@ class SentenceEncoder:
         config = model.transformers_model.config
         positions = getattr(config, "max_position_embeddings", PASSAGE_TOKENS) - RESERVED_POSITIONS
         model.max_seq_length = min(PASSAGE_TOKENS, positions, model.max_seq_length or PASSAGE_TOKENS)
-        dtype = arithmetic(torch, self._exact)
+        numbers = cpu_arithmetic if config.model_type.startswith(NO_FLOAT16) else arithmetic
+        dtype = numbers(torch, self._exact)
         return Network.place(torch, model.tokenizer, model, config, model.max_seq_length, dtype)
 
     def _refuse_other_modules(self, modules: Any) -> None:
-        """Raise ``ModelError`` unless ``modules`` are ``KINDS``, in order, the last optional."""
+        """Raise ``ModelError`` unless ``modules`` are ``KINDS``, any dense layers, at most one normalisation."""
         listed = modules if isinstance(modules, list) else []
         types = [str(module.get("type", "")) if isinstance(module, dict) else "" for module in listed]
         kinds = [type_.rpartition(".")[2] for type_ in types if type_.startswith(FAMILY)]
-        if len(kinds) != len(types) or tuple(kinds) not in (KINDS, KINDS[:2]):
-            problem = message("model.other_modules", file=MODULES, needed=KINDS[:2], optional=KINDS[2])
+        dense, last = OPTIONAL
+        layers = kinds[:-1] if kinds[-1:] == [last] else kinds
+        if len(kinds) != len(types) or layers != [*KINDS, *[dense] * (len(layers) - len(KINDS))]:
+            problem = message("model.other_modules", file=MODULES, needed=KINDS, optional=OPTIONAL)
             raise self._checkpoint.load_error(ValueError(), problem)
+        for module, kind in zip(listed, kinds, strict=True):
+            if kind == dense:  # the library would fall back to a pickle
+                self._checkpoint.complete(f"{module.get('path', '')}/{WEIGHTS}")

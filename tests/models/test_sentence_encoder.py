@@ -50,6 +50,15 @@ def test_as_sentence_transformers_with_the_manifests_prefix(folder: Path, encode
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(len(TEXTS)), abs=1e-5)
 
 
+def test_dense_layers_behind_the_pooling(tmp_path: Path) -> None:
+    folder = make_sentence_encoder(tmp_path / "gemma", dense=2)
+    vectors = SentenceEncoder(lying(folder), exact=True).encode(TEXTS, "passage")
+    assert vectors == pytest.approx(peers(folder, TEXTS), abs=1e-5)
+    (folder / "3_Dense" / "model.safetensors").rename(folder / "3_Dense" / "pytorch_model.bin")
+    with pytest.raises(ModelError, match="3_Dense"):
+        SentenceEncoder(lying(folder)).encode(TEXTS, "passage")
+
+
 def test_a_prompt_that_the_checkpoint_names_does_not_come_on_top(folder: Path, tmp_path: Path) -> None:
     copied = shutil.copytree(folder, tmp_path / "e5")
     named = {"prompts": {"query": "find: "}, "default_prompt_name": "query"}
@@ -68,6 +77,12 @@ def other_module(folder: Path) -> None:
     (folder / "code.py").write_text(f"open({str(folder / 'ran')!r}, 'w')\nclass Pooling: pass\n", "utf-8")
 
 
+def dense_before_pooling(folder: Path) -> None:
+    modules = json.loads((folder / "modules.json").read_text("utf-8"))
+    modules.insert(1, {**modules[1], "path": "2_Dense", "type": "sentence_transformers.models.Dense"})
+    (folder / "modules.json").write_text(json.dumps(modules), "utf-8")
+
+
 def wider_pooling(folder: Path) -> None:
     pooling = {"word_embedding_dimension": WIDTH, "pooling_mode_mean_tokens": True, "pooling_mode_max_tokens": True}
     (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling), "utf-8")
@@ -80,6 +95,7 @@ def wider_pooling(folder: Path) -> None:
         (lambda folder: (folder / "modules.json").unlink(), "has no modules.json"),
         (lambda folder: (folder / "modules.json").write_text("3"), "must list Transformer, Pooling"),
         (lambda folder: (folder / "modules.json").write_text("[3]"), "must list Transformer, Pooling"),
+        (dense_before_pooling, "must list Transformer, Pooling"),
         (lambda folder: (folder / "modules.json").write_text("{"), "cannot be loaded"),
         (wider_pooling, "64 dimensions, but its network has 32"),
     ],

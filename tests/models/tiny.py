@@ -84,12 +84,18 @@ def make_spm_tokenizer(folder: Path) -> None:
     (folder / "tokenizer_config.json").write_text(json.dumps(described), "utf-8")
 
 
-def make_sentence_encoder(folder: Path) -> Path:
-    """Write an encoder in sentence-transformers' format that pools the mean; return ``folder``."""
+def make_sentence_encoder(folder: Path, dense: int = 0) -> Path:
+    """Write a mean-pooling encoder in sentence-transformers' format, with ``dense`` layers; return ``folder``."""
     _saved(folder, "XLMRobertaModel")
-    listed = [(0, "", "Transformer"), (1, "1_Pooling", "Pooling"), (2, "2_Normalize", "Normalize")]
-    modules = [{"idx": n, "name": str(n), "path": path, "type": f"sentence_transformers.models.{kind}"}
-               for n, path, kind in listed]  # fmt: skip
+    kinds = ["Transformer", "Pooling", *["Dense"] * dense, "Normalize"]
+    modules = [{"idx": n, "name": str(n), "path": f"{n}_{kind}" if n else "",
+                "type": f"sentence_transformers.models.{kind}"} for n, kind in enumerate(kinds)]  # fmt: skip
+    for module in modules[2:-1]:
+        from sentence_transformers.sentence_transformer.modules import Dense
+
+        within = folder / str(module["path"])
+        within.mkdir()
+        Dense(WIDTH, WIDTH, bias=False).save(str(within))
     (folder / "modules.json").write_text(json.dumps(modules), "utf-8")
     (folder / "1_Pooling").mkdir(exist_ok=True)
     pooling = {"word_embedding_dimension": WIDTH, "pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}
