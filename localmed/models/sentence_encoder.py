@@ -7,6 +7,7 @@ safetensors only, and code in a checkpoint is never run. Not thread-safe: one ow
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from localmed.domain.ports import Vectors
 
-MODULES = "modules.json"
+MODULES, DENSE_WEIGHTS = "modules.json", "model.safetensors"
 FAMILY = "sentence_transformers."
 KINDS, OPTIONAL = ("Transformer", "Pooling"), ("Dense", "Normalize")  # any number of dense layers
 NO_FLOAT16 = "gemma"  # Gemma's activations overflow in float16
@@ -100,9 +101,10 @@ class SentenceEncoder:
         kinds = [type_.rpartition(".")[2] for type_ in types if type_.startswith(FAMILY)]
         dense, last = OPTIONAL
         layers = kinds[:-1] if kinds[-1:] == [last] else kinds
-        if len(kinds) != len(types) or layers != [*KINDS, *[dense] * (len(layers) - len(KINDS))]:
+        paths = [str(module.get("path", "")) for module in listed[len(KINDS) : len(layers)] if isinstance(module, dict)]
+        known = len(kinds) == len(types) and layers == [*KINDS, *[dense] * (len(layers) - len(KINDS))]
+        if not known or not all(re.fullmatch(r"\w+", path) for path in paths):
             problem = message("model.other_modules", file=MODULES, needed=KINDS, optional=OPTIONAL)
             raise self._checkpoint.load_error(ValueError(), problem)
-        for module, kind in zip(listed, kinds, strict=True):
-            if kind == dense:  # the library would fall back to a pickle
-                self._checkpoint.complete(f"{module.get('path', '')}/{WEIGHTS}")
+        for path in paths:  # without this file the library would look for a pickle
+            self._checkpoint.complete(f"{path}/{DENSE_WEIGHTS}")

@@ -109,7 +109,7 @@ def _run_stages(session: Session, night: Night, stages: _Stages) -> Night:
     refused: tuple[Message, ...] = ()
     if session.settings.refresh.packs:
         with stages.stage("packs"):
-            failed = packs.take_new(session, stages.hooks)
+            failed = list(packs.take_new(session, stages.hooks))
         refused = tuple(message("refresh.pack_left", why=error.full_message) for error in failed)
     patience = Patience(  # a librarian's import is waited for
         session.settings.refresh.wait_seconds,

@@ -54,9 +54,16 @@ def test_dense_layers_behind_the_pooling(tmp_path: Path) -> None:
     folder = make_sentence_encoder(tmp_path / "gemma", dense=2)
     vectors = SentenceEncoder(lying(folder), exact=True).encode(TEXTS, "passage")
     assert vectors == pytest.approx(peers(folder, TEXTS), abs=1e-5)
-    (folder / "3_Dense" / "model.safetensors").rename(folder / "3_Dense" / "pytorch_model.bin")
-    with pytest.raises(ModelError, match="3_Dense"):
+    weights = folder / "3_Dense" / "model.safetensors"
+    weights.rename(weights.with_name("other.safetensors"))  # beside it the library would read a pickle
+    with pytest.raises(ModelError, match=r"3_Dense/model\.safetensors"):
         SentenceEncoder(lying(folder)).encode(TEXTS, "passage")
+    for path in ("", "/3_Dense", "../3_Dense"):
+        modules = json.loads((folder / "modules.json").read_text("utf-8"))
+        modules[3]["path"] = path
+        (folder / "modules.json").write_text(json.dumps(modules), "utf-8")
+        with pytest.raises(ModelError, match="must list"):
+            SentenceEncoder(lying(folder)).encode(TEXTS, "passage")
 
 
 def test_a_prompt_that_the_checkpoint_names_does_not_come_on_top(folder: Path, tmp_path: Path) -> None:

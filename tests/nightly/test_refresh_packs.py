@@ -64,6 +64,7 @@ def test_a_pack_is_part_of_the_nights_one_generation(
     assert (report.outcome, report.generation, report.errors) == (SERVED, 2, ())
     assert titles(night) == {"fever.txt", "sepsis.txt", "warfarin.txt"}
     assert {name for name, _ in report.seconds} == {"packs", "check", "import"}
+    assert dict(report.seconds)["packs"] > 0.01, "taking a pack counts"
     assert not packs.pending_packs(night.data)
     assert refresh(night).outcome == UNCHANGED
 

@@ -104,7 +104,7 @@ def _telling_forms() -> Mapping[str, re.Pattern[str]]:
     """By language a pattern of the letters and endings of its words, except function words."""
     forms = {}
     for code, letters in vocabulary()["letters"].items():
-        function_words, endings = "|".join(_function_words()[code]), vocabulary()["endings"][code].replace(" ", "|")
+        function_words, endings = "|".join(_function_words()[code]), "|".join(vocabulary()["endings"][code].split())
         forms[code] = re.compile(rf"^(?!(?:{function_words})$).*(?:[{letters}]|\w(?:{endings})$)")
     return forms
 
