@@ -96,6 +96,9 @@ def _unlisted(made: _Table) -> re.Pattern[str]:
     return re.compile(rf"(?<![a-z])(?:{ended}|{begun})|[{HAN}]{{{STEM}}}(?P<han>{han})")
 
 
+_OF_A_MAN = ("elderly ", "old ", "young ", " yo ", "y/o ", "nice ")  # "an elderly gent" is no gentamicin
+
+
 def mentions(text: str) -> list[Mention]:
     """The medicines of ``text``, in order."""
     made, folded = _table(), fold(text)
@@ -110,6 +113,8 @@ def _listed(made: _Table, folded: str) -> Iterator[Mention]:
     for match in made.names.matches(folded):
         if match.start < covered:
             continue  # the salt of the one before
+        if match.name == "gent" and folded.endswith(_OF_A_MAN, 0, match.start):
+            continue
         covered = end = match.end
         while (after := end + 1) in salts and folded[end] in " -/":
             covered = end = salts[after]

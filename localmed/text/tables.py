@@ -1,4 +1,4 @@
-"""Reads the tables, and finds the longest of their names at each place of a text in linear time."""
+"""Reading the tables, and finding their names in a text: by the longest name at each place, in linear time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ _WORD = re.compile(r"[a-zα-ω0-9]+")
 _JOINT = re.compile(r"[ -]")  # one character between the words of a name
 _IS_HAN = re.compile(f"[{HAN}]")
 _ALONE_BEFORE = re.compile(f"(?:^|[^{HAN}]|[服吃用对药含予及和与加换停打名即])$")
-_ENTRY_BEFORE, _ENTRY_AFTER = re.compile(r"(?:^|[^\w ]|\bto) *$"), re.compile(r" *(?:$|[^\w ]|\d)")
 _ALONE_AFTER = re.compile(f"$|[^{HAN}]|片|胶囊|注射|针|缓释|过敏|和|或|及|每|早|晚|一|半|两|治|后|时")
 
 
@@ -116,8 +115,7 @@ class Names:
             before = " ".join(word for word, _, _ in words[place : place + length - 1])
             last = words[place + length - 1][0]
             for form in (last, _singular(last)):
-                name = f"{before} {form}".lstrip()
-                if name in self._english and (name not in self._alone or _in_list(folded, *words[place][1:])):
+                if (name := f"{before} {form}".lstrip()) in self._english:
                     return length, name
         return 0, ""
 
@@ -145,9 +143,3 @@ def _singular(word: str) -> str:
 def _alone(folded: str, start: int, name: str) -> bool:
     after = folded[start + len(name) : start + len(name) + 2]
     return bool(_ALONE_BEFORE.search(folded[max(0, start - 1) : start]) and _ALONE_AFTER.match(after))
-
-
-def _in_list(folded: str, start: int, end: int) -> bool:
-    """Whether the English word at ``start:end`` is an entry of a list: "gent 80 mg", "allergic to gent", not a man."""
-    line = folded.rfind("\n", 0, start) + 1
-    return bool(_ENTRY_BEFORE.search(folded[line:start]) and _ENTRY_AFTER.match(folded, end))
