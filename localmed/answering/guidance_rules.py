@@ -26,9 +26,7 @@ WORDS = {"en": 0.2, "zh": 0.5}  # least score by words alone; Chinese counts cha
 CLOSE = 0.45  # least share of the best score
 WRONG_PERSON = 0.6  # subtracted from a department for children or pregnancy if the complaint mentions neither
 RIGHT_PERSON = 0.9  # added if it does
-EMERGENCY = (
-    0.3  # subtracted from the Emergency Department: red flags choose it, and its section has words of every kind
-)
+EMERGENCY = 0.3  # subtracted from the Emergency Department: red flags choose it; its section has words of every kind
 SHORTEST = 8  # characters of a sentence that can be a reason; shorter ones are floors
 
 
@@ -36,14 +34,15 @@ SHORTEST = 8  # characters of a sentence that can be a reason; shorter ones are 
 # else's does: naming Maternity as well is harmless, missing a pregnant patient is not.
 _PREGNANT = re.compile(
     r"\b(?:pregnan(?:t|cy)|trimester|expecting (?:\w+ ){0,2}(?:baby|child|twins)|due date|antenatal|my waters\b"
-    r"|(?:weeks?|wks?|months?) (?:gone|along)|test (?:was |is |came back )?positive|positive (?:pregnancy )?test)"
-    r"|怀孕|怀着|怀上|孕|胎动|产检|预产期|肚子里的?(?:宝宝|孩子)|(?:宝宝|孩子)在肚子里",
+    r"|\d\d? ?(?:weeks?|wks?|months?) (?:gone|along)|pregnancy test\b[^.]{0,30}\bpositive|positive pregnancy test)"
+    r"|怀孕|怀着(?!.{0,6}(?:心|情|希望|想法|期待|态度))|怀上|孕|胎动|产检|预产期|肚子里的?(?:宝宝|孩子)|(?:宝宝|孩子)在肚子里",
     re.IGNORECASE,
 )
 _NOT_NOW = re.compile(
     r"\b(?:not|get|getting|become|becoming|fall|was|last|past|previous|lost (?:the|my)|prevents?|impossible) pregnan\w+"
-    r"|(?<!positive )\bpregnancy (?:tests?(?! (?:was |is |came back )?positive)|leave)"
-    r"|[备避免不防想怕像]怀?孕|[次时前]怀孕|怀不上孕?|怀孕(?:时|前|测试)|孕酮",
+    r"|(?<!positive )\bpregnancy (?:tests?\b(?![^.]{0,30}\bpositive)|leave)"
+    r"|[备避免不防想怕像]怀?孕|(?:[上前那]次|(?<!目)前|当时|那时)怀孕|怀不上孕?"
+    r"|怀孕(?:前(?!\w{0,2}(?:个月|周))|测试(?!.{0,4}阳))|验孕(?=.{0,4}阴)|孕酮",
     re.IGNORECASE,
 )
 _CHILD = re.compile(

@@ -34,6 +34,7 @@ _SHORTHAND = re.compile(
 )
 _WORD_BEFORE = re.compile(r"([A-Za-z]{2,12})\s{0,2}$")
 _AMOUNT_BEFORE = re.compile(r"(?P<number>\d?)(?P<word>[A-Za-zµ]{0,12})\.?\s{1,2}$")
+_AMOUNT_AFTER = re.compile(r"\s?\d[\d.,]{0,6}\s?(?P<unit>[A-Za-zµ]{1,12})")
 _SMALL = re.compile(r"(?<![A-Za-z0-9/&-])[a-z]{2,3}(?![A-Za-z0-9/&-])")
 _ROMAN_BEFORE_CHINESE = re.compile(r"\s?[级期型度]")
 
@@ -143,7 +144,8 @@ def _latin(text: str, language: str) -> Iterator[Abbreviation]:
 def _written_as(written: str, text: str, start: int, shouted: bool) -> tuple[Meaning, ...]:
     """The meanings of ``written`` at ``start`` of ``text`` if it is an abbreviation there."""
     key, pointed, capitals = _key(written), "." in written[:-1], written.isupper() and not shouted
-    capitals = capitals or (key in _set("small") and written.islower() and _follows_amount(text, start))
+    small = key in _set("small") and written.islower()
+    capitals = capitals or (small and _is_beside_amount(text, start, start + len(written)))
     if not pointed and ((key in _set("capitals") and not capitals) or (key in _set("lower") and written.isupper())):
         return ()
     before = _WORD_BEFORE.search(text, max(0, start - NEAR), start)
@@ -154,8 +156,11 @@ def _written_as(written: str, text: str, start: int, shouted: bool) -> tuple[Mea
     return _meanings().get(written) or _meanings().get(key, ())
 
 
-def _follows_amount(text: str, start: int) -> bool:
-    """Whether an amount, unit or abbreviation precedes ``start``."""
+def _is_beside_amount(text: str, start: int, end: int) -> bool:
+    """Whether an amount, unit or abbreviation precedes ``start``, or an amount with its unit follows ``end``."""
+    after = _AMOUNT_AFTER.match(text, end)
+    if after and after["unit"].lower() in _set("units"):
+        return True
     before = _AMOUNT_BEFORE.search(text, max(0, start - NEAR), start)
     if not before:
         return False

@@ -20,7 +20,7 @@ from localmed.text.spelling import is_near
         ("does librium need halving", "librium", "chlordiazepoxide"),
         ("pt on AF ward", "AF", "atrial fibrillation"),
         ("BM 3.2 and drowsy", "BM 3.2", "blood glucose 3.2 mmol/L"),
-        ("gent levels for an elderly gent", "gent levels", "gentamicin"),
+        ("gent levels for an elderly gent", "gent", "gentamicin"),
         ("房颤怎么处理", "房颤", "心房颤动"),
         ("C diff on the ward", "C diff", "Clostridioides difficile"),  # two words
         ("when is the f/u", "f/u", "follow-up"),
@@ -42,6 +42,8 @@ def test_what_is_written_short_is_searched_for_in_full(typed: str, written: str,
         ("grade 4 ulcer", "creatinine"),
         ("as if she mi", "infarction"),  # in capitals only
         ("K 500", "potassium"),  # no such value
+        ("no BM 3 days, what laxative", "glucose"),
+        ("患者BM 2次/日", "血糖"),
         ("心房颤动怎么处理", "心房颤动 "),  # written out already
         ("输尿管结石怎么处理", "导尿管"),  # within another word
         ("hba1c多少算高", "血红蛋白"),

@@ -97,6 +97,8 @@ def test_time_is_linear(run: str) -> None:
 def test_cap_in_capitals_is_no_capsule() -> None:
     assert meaning("cap", "en") == "capsule"
     assert meaning("CAP", "en") == "", "community-acquired pneumonia, mostly"
+    for line, count in (("Amoxicillin cap 500mg", 1), ("500 mg cap", 1), ("cap refill 2 s", 0)):
+        assert len([one for one in abbreviations(line, "en") if one.written == "cap"]) == count, line
 
 
 @pytest.mark.parametrize(

@@ -281,6 +281,8 @@ BIRTH = evidence("2", "Fifth floor, open day and night. Pregnancy, birth and the
 @pytest.mark.parametrize("complaint", [
     "My heart races, 20 weeks gone", "my heart races and im pregnant", "我怀孕20周，心慌", "孕晚期心慌",
     "The pregnancy test was positive and my heart races", "My waters broke and my heart races",
+    "怀孕测试阳性，心慌", "目前怀孕8周，心慌", "怀孕时突然心慌", "怀孕前三个月心慌",
+    "did a pregnancy test, it was positive, heart races",
 ])  # fmt: skip
 def test_somebody_pregnant_is_shown_the_department_for_the_pregnant_besides(complaint: str) -> None:
     searches = [search_result(HEART_EVIDENCE), search_result(BIRTH)]
@@ -296,7 +298,8 @@ def test_somebody_pregnant_is_shown_the_department_for_the_pregnant_besides(comp
 @pytest.mark.parametrize("complaint", [
     "I am not pregnant and my heart races", "My heart races, trying to get pregnant", "没怀孕，心慌", "备孕，心慌",
     "The pregnancy test was negative and my heart races", "吃避孕药后心慌", "一直怀不上孕", "I was pregnant last year",
-    "expecting my results", "新冠抗原两条杠", "上次怀孕后腰痛",
+    "expecting my results", "新冠抗原两条杠", "上次怀孕后腰痛", "My dad's covid test came back positive, he coughs",
+    "the swelling was months gone, now it is back", "怀着侥幸心理，耳朵嗡嗡响", "验孕阴性，肚子痛",
 ])  # fmt: skip
 def test_a_pregnancy_that_is_denied_or_wished_for_names_nothing_besides(complaint: str) -> None:
     assert pregnancy(complaint) == ""
