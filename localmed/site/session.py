@@ -92,7 +92,7 @@ class EarlySections:
             self.hooks.sections(replace(self.seen, evidence=(), receipts=None))
 
 
-SEARCHES = {"ask", "search"}  # workflows whose sections come from all collections
+SEARCHES = {"ask", "search", "ebm"}  # workflows whose sections come from all collections
 NOTHING_THERE = message("workflow.no_tier")  # untrue where a collection is stopped
 RUNS = 3  # of a workflow whose evidence is withdrawn during each
 
@@ -263,7 +263,7 @@ class Session:
         def arguments(it: Workspace) -> tuple[Any, ...]:
             return clean_question(question), filters, it.plan(filters, "ebm"), it.provenance(), record, is_pico
 
-        return self._run("ebm", arguments, hooks)
+        return self._run("ebm", arguments, hooks, filters.collections)
 
     def departments(self, complaint: str, hooks: Hooks = SILENT) -> Answer:
         """The department for ``complaint``, a patient's own words, from the guide: collections of kind local."""
@@ -384,7 +384,7 @@ class Session:
     def _not_searched(self, answer: Answer, limited_to: Sequence[str]) -> Iterator[Message]:
         """A note for each stopped collection that ``answer`` would have come from too.
 
-        A question is told of each, unless it was limited to others; other workflows only where they found nothing.
+        Workflows of ``SEARCHES`` name each, unless they were limited to others; the rest only if they found nothing.
         """
         if answer.status is AnswerStatus.SAFETY:
             return

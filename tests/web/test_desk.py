@@ -15,7 +15,7 @@ from localmed.site import changes, importing, lookups, page_images
 from localmed.site.governing import Change
 from localmed.site.session import Session, local_caller
 from localmed.web import pages
-from tests.fakes import HashedWords, opened
+from tests.fakes import HashedWords, opened, write
 from tests.web.conftest import Client, Clients, OpenWindow
 from tests.web.test_ask import PDF_QUESTION, source_links
 from tests.web.test_sections import SENTENCE
@@ -130,9 +130,15 @@ def test_what_is_copied_by_hand_carries_its_source_and_the_question(client: Clie
             second.click();
             await new Promise((done) => setTimeout(done));
             if (first.textContent !== before) throw "two buttons say so";
-            return Promise.all(["text/plain", "text/html"].map(async (kind) => (await kept[0].getType(kind)).text()));
+            const [one, other] = card.querySelectorAll(".section > table tbody td"), data = new DataTransfer();
+            document.getSelection().setBaseAndExtent(one.firstChild, 0, other.firstChild, 5);
+            one.dispatchEvent(new ClipboardEvent("copy", { clipboardData: data, bubbles: true, cancelable: true }));
+            const kinds = ["text/plain", "text/html"].map(async (kind) => (await kept[0].getType(kind)).text());
+            return [...await Promise.all(kinds), data.getData("text/html")];
         }"""
     )
+    row = "<tr><td>30 to 49</td><td>40 mg</td></tr>"
+    assert copied[2].startswith(f'<table border="1">{row}</table>'), "two cells of a row are a table too"
     rows = "Clearance | Dose\n15 to 29 | 20 mg\n30 to 49 | 40 mg\n[...]"
     assert copied[0].split("\n\n")[0] == rows, "cells stay apart, the header stands once, no word of ours"
     cells = "<thead><tr><td>Clearance</td><td>Dose</td></tr></thead><tbody><tr><td>{}</td><td>{}</td></tr></tbody>"
@@ -318,6 +324,18 @@ def test_a_sheet_to_print_has_question_sections_images_and_date(client: Clients)
     images = re.findall(rf'<img src="({answer}/sources/[^"]+)"', sheet)
     assert images
     assert all(reader.get(one.replace("&amp;", "&")).headers["content-type"] == "image/png" for one in images)
+
+
+def test_a_sheet_says_where_it_leaves_text_out(copied_clients: Clients, tmp_path: Path) -> None:
+    lines = [f"Advice {number} about hip protectors is given to the family in writing." for number in range(60)]
+    folder = write(tmp_path / "other", {"falls.md": "# Falls\n\n" + "\n\n".join(["Check the bed rail first.", *lines])})
+    session = Session(copied_clients.site, local_caller(copied_clients.settings))
+    importing.import_paths(session, [folder], Manifest(Collection("other", "Other documents")))
+    reader = copied_clients("reader")
+    sheet = reader.get(f"{reader.form('/ask', question='bed rail check').url.path}/sheet").text
+    assert "Check the bed rail first." in sheet
+    assert "Advice 59" not in sheet
+    assert said("finding.cut") in sheet
 
 
 def test_favourites_stand_under_the_box_of_their_ward(copied_clients: Clients) -> None:

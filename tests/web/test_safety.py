@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fastapi.routing import APIRoute
 
-from localmed.domain import Collection
+from localmed.domain import Collection, Kind
 from localmed.domain.accounts import RIGHTS, Right, SessionRole
 from localmed.ingest.manifest import Manifest
 from localmed.library.journal import ERASED
@@ -187,13 +187,14 @@ def test_where_nothing_is_near_a_stopped_collection_is_named_by_its_title(copied
 
 def test_what_was_not_searched_is_named_above_sections_that_were_found(copied_clients: Clients, tmp_path: Path) -> None:
     folder = write(tmp_path / "other", {"falls.md": "# Falls\n\nAsk about falls at every admission.\n"})
-    other = Manifest(Collection("other", "Other documents"))
+    other = Manifest(Collection("other", "Other documents", kind=Kind.GUIDELINE))
     importing.import_paths(session_of(copied_clients), [folder], other)
     stop(copied_clients("safety"), "collection ward")
     reader, told = copied_clients("reader"), said("workflow.not_searched", name="Ward documents")
-    page = reader.form("/ask", question="falls at admission").text
-    assert "<mark>" in page
-    assert told in page
+    for path in ("/ask", "/practice"):
+        page = reader.form(path, question="falls at admission").text
+        assert "<mark>" in page
+        assert told in page
     assert told not in reader.form("/ask", question="falls at admission", collection="other").text
 
 

@@ -208,11 +208,10 @@
     for (const cut of copy.querySelectorAll("[data-cut]")) cut.textContent = "[...]";
     for (const fold of copy.querySelectorAll("details")) fold.replaceWith(...fold.childNodes);
     for (const one of copy.querySelectorAll("*")) for (const { name } of [...one.attributes]) if (name !== "colspan") one.removeAttribute(name);
-    const rows = copy.querySelectorAll(":scope > :is(thead, tbody, tr)");
-    if (rows.length) { // chosen within a table
-      const table = document.createElement("table");
-      rows[0].before(table);
-      table.append(...rows);
+    for (const [parts, whole] of [["td, th", "tr"], ["thead, tbody, tr", "table"]]) { // chosen within a row, within a table
+      const inner = copy.querySelectorAll(`:scope > :is(${parts})`), outer = document.createElement(whole);
+      if (inner.length) inner[0].before(outer);
+      outer.append(...inner);
     }
     for (const table of copy.querySelectorAll("table")) table.border = "1";
     for (const line of citation(card).join("\n").split("\n")) copy.appendChild(document.createElement("p")).textContent = line;
@@ -246,11 +245,12 @@
   });
   localmed.wirings.push((root) => {
     for (const button of root.querySelectorAll("[data-copy-section]")) {
-      button.hidden = !navigator.clipboard?.write;
+      button.hidden = !navigator.clipboard;
       button.addEventListener("click", async () => {
         const card = button.closest("article"), section = card.querySelector(".section");
         const kinds = { "text/plain": cited(card, textOf(section).join("\n")), "text/html": citedHtml(card, section.cloneNode(true)) };
-        await navigator.clipboard.write([new ClipboardItem(Object.fromEntries(Object.entries(kinds).map(([type, text]) => [type, new Blob([text], { type })])))]);
+        if (!navigator.clipboard.write) await navigator.clipboard.writeText(kinds["text/plain"]); // an older browser
+        else await navigator.clipboard.write([new ClipboardItem(Object.fromEntries(Object.entries(kinds).map(([type, text]) => [type, new Blob([text], { type })])))]);
         copied(button);
       });
     }
