@@ -118,7 +118,8 @@ def _upload_page(
 ) -> Response:
     """The page of ``waiting``; with what was ``typed`` and ``chosen`` to be replaced, and not published for ``fault``.
 
-    A document of its title is chosen unless it is the newer edition. Its owner and review date are filled in.
+    A document of its title is chosen unless it is the newer edition. Owner and review date are filled in from the
+    first document that it may supersede.
     """
     allowed = uploads.may_publish(visit.session, waiting)
     there = uploads.preview_of(visit.session, waiting, visit.language).is_file()
@@ -129,9 +130,8 @@ def _upload_page(
         for old, same in uploads.predecessors(visit.session, waiting, values.get("title", ""))
     ]
     gone = uploads.replaced_documents(visit.session, waiting)
-    inherited = (
-        {} if typed else next((_values_of_edition_before(old, values) for old, _, is_chosen in olds if is_chosen), {})
-    )
+    before = [old for old, _, _ in olds if not uploads.is_older(edition, old.edition)]
+    inherited = _values_of_edition_before(before[0], values) if before and not typed else {}
     return pages.page(
         visit,
         "uploaded.html",

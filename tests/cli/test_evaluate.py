@@ -6,7 +6,9 @@ import fcntl
 import json
 import os
 import sqlite3
+from collections.abc import Set
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,6 +26,21 @@ FILES = {"report.json", "table.csv", "plot.png", "plot.svg", "rows.jsonl"}
 def written(out: Path) -> str:
     """All text that an evaluation wrote."""
     return "".join(path.read_text("utf-8") for path in out.iterdir() if path.suffix != ".png")
+
+
+def evaluate(localmed: Localmed, out: Path, *arguments: str, files: Set[str] = FILES) -> Any:
+    """The report of an evaluation as JSON; its folder has the same, these ``files`` and no text of a question."""
+    ran = localmed.ok("eval", *arguments, "--out", str(out), "--json")
+    assert json.loads((out / "report.json").read_text()) == ran.json
+    assert {path.name for path in out.iterdir()} == files
+    assert SECRET not in ran.out + ran.err + written(out)
+    return ran.json
+
+
+def stored(tmp_path: Path, text: str) -> str:
+    """A file of questions or pairs."""
+    (tmp_path / "set.tsv").write_text(text)
+    return str(tmp_path / "set.tsv")
 
 
 # --- retrieval --------------------------------------------------------------------------------------------------------
@@ -49,20 +66,18 @@ def options(tmp_path: Path) -> tuple[str, ...]:
 @pytest.mark.usefixtures("reranked")
 def test_the_whole_ablation_as_json_and_files(localmed: Localmed, options: tuple[str, ...], tmp_path: Path) -> None:
     out = tmp_path / "out"
-    ran = localmed.ok(*options, "--out", str(out), "--json")
-    names = [row["variant"] for row in ran.json["rows"]]
-    assert names == ["dense", "lexical", "both", "dense+rerank", "lexical+rerank", "both+rerank"]
-    for row in ran.json["rows"]:
+    names = ["dense", "lexical", "both", "dense+rerank", "lexical+rerank", "both+rerank"]
+    report = evaluate(localmed, out, *options[1:], files={*FILES, *(f"{name}.run" for name in names)})
+    assert [row["variant"] for row in report["rows"]] == names
+    for row in report["rows"]:
         assert set(row["measures"]) == set(MEASURES)
         assert row["measures"]["recall@5"]["value"] == 1.0
         assert 0 < row["measures"]["MRR@10"]["low"] <= row["measures"]["MRR@10"]["value"] <= 1
-    assert ran.json["reference"] == "both+rerank"
-    assert ran.json["reranker"] == "lengths 1"
-    assert "evaluation.note.lost" in [note["code"] for note in ran.json["notes"]]
-    assert {file.name for file in out.iterdir()} == {*FILES, *(f"{name}.run" for name in names)}
-    assert json.loads((out / "report.json").read_text()) == ran.json
+    assert report["reference"] == "both+rerank"
+    assert report["reranker"] == "lengths 1"
+    assert "evaluation.note.lost" in [note["code"] for note in report["notes"]]
     resumed = localmed.ok(*options, "--out", str(out), "--resume", "--json")
-    assert resumed.json["rows"] == ran.json["rows"]
+    assert resumed.json["rows"] == report["rows"]
 
 
 def test_no_question_is_printed_or_kept(copied: Localmed, options: tuple[str, ...], tmp_path: Path) -> None:
@@ -112,26 +127,21 @@ BADGE_QUESTIONS = (
 
 @pytest.fixture
 def badge_questions(tmp_path: Path) -> str:
-    (tmp_path / "questions.tsv").write_text(BADGE_QUESTIONS)
-    return str(tmp_path / "questions.tsv")
+    return stored(tmp_path, BADGE_QUESTIONS)
 
 
 def test_badges_as_json_and_resumed(localmed: Localmed, badge_questions: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    arguments = ("eval", "badges", "--questions", badge_questions, "-s", "ward", "--out", str(out), "--json")
-    done = localmed.ok(*arguments)
-    report = done.json
-    assert report == json.loads((out / "report.json").read_text())
+    arguments = ("badges", "--questions", badge_questions, "-s", "ward")
+    report = evaluate(localmed, out, *arguments)
     (summary,) = report["summaries"]
     assert summary["source"] == "ward"
     assert summary["green"] + summary["yellow"] + summary["red"] == report["questions"] == 3
     assert summary["unanswered"] >= 1, "nothing in the ward's documents is about music"
-    assert {path.name for path in out.iterdir()} == FILES
-    assert SECRET not in done.out + done.err + written(out)
     lines = (out / "rows.jsonl").read_text().splitlines()
     row = {"question": "q1", "source": "ward", "badge": "yellow"}
     (out / "rows.jsonl").write_text(f"{lines[0]}\n{json.dumps(row)}\n")
-    assert localmed.ok(*arguments, "--resume").json["summaries"][0]["yellow"] >= 1, (
+    assert evaluate(localmed, out, *arguments, "--resume")["summaries"][0]["yellow"] >= 1, (
         "the finished question is not asked again"
     )
     other = tmp_path / "other.tsv"
@@ -296,20 +306,15 @@ PAIRS = (
 
 @pytest.fixture
 def pairs(tmp_path: Path) -> str:
-    (tmp_path / "pairs.tsv").write_text(PAIRS)
-    return str(tmp_path / "pairs.tsv")
+    return stored(tmp_path, PAIRS)
 
 
 def test_stances_as_json_files_and_table(localmed: Localmed, pairs: str, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    done = localmed.ok("eval", "stance", "--pairs", pairs, "--out", str(out), "--json")
-    report = done.json
-    assert report == json.loads((out / "report.json").read_text())
+    files = {"report.json", "confusion.png", "confusion.svg"}
+    report = evaluate(localmed, tmp_path / "out", "stance", "--pairs", pairs, files=files)
     names = [judge["judge"] for judge in report["judges"]]
     assert names == ["majority class", "word for word"]
     assert [judge["unjudged"] for judge in report["judges"]] == [0, 3]
-    assert {path.name for path in out.iterdir()} == {"report.json", "confusion.png", "confusion.svg"}
-    assert SECRET not in done.out + (out / "confusion.svg").read_text()
     table = localmed.ok("eval", "stance", "--pairs", pairs).out
     assert all(words in table for words in (*THREE, "majority class", "3 pairs of 1 hypotheses"))
 

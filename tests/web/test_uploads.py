@@ -338,6 +338,17 @@ def test_an_edition_that_was_published_meanwhile_is_offered_before_the_next_one(
     assert lookups.document(session, old.id).status is Status.SUPERSEDED
 
 
+def test_a_near_copy_of_another_title_is_offered_the_owner_and_not_ticked(copied_clients: Clients) -> None:
+    session, librarian = session_of(copied_clients), copied_clients("librarian")
+    published(copied_clients, HAND, "hand.md", title="Hand rub", edition="2023", owner="Dr Wu")
+    old = next(one for one in lookups.documents(session) if one.title == "Hand rub")
+    send(librarian, HAND.replace(b"# Hand rub", b"# Hand hygiene"), "hygiene.md")
+    (second,) = waiting(copied_clients)
+    page = librarian.get(f"/library/upload/{second.id}").text
+    assert "checked" not in box(page, old.id)
+    assert 'value="Dr Wu"' in page
+
+
 def test_what_is_left_current_beside_a_new_edition_is_named(copied_clients: Clients) -> None:
     session = session_of(copied_clients)
     published(copied_clients, HAND, "hand.md", title="Hand rub", edition="2023-05")
