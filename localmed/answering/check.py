@@ -86,14 +86,14 @@ def read_calculations(text: str, source: str) -> tuple[list[str], Message | None
         found = re.match(_NUMBER, result)
         value = _value(found[0]) if found else float("nan")
         right = isclose(_OPERATIONS[sign](first, second), value, rel_tol=TOLERANCE, abs_tol=0.006)
-        if not right or not all(_stands(part, (*there, *earlier)) for part in (first, second)):
+        if not right or not all(_is_among(part, (*there, *earlier)) for part in (first, second)):
             return results, ARITHMETIC
         earlier.append(value)
         results.append(result)
     return results, None
 
 
-def _stands(part: float, numbers: Sequence[float]) -> bool:
+def _is_among(part: float, numbers: Sequence[float]) -> bool:
     return any(isclose(part, number) for number in numbers)
 
 
@@ -289,7 +289,7 @@ def account(
 ) -> Verification:
     """The badge with its reason, and the numbers of checked and withheld sentences.
 
-    ``differ``: another edition differs from a cited sentence, so the badge is not green.
+    ``differ``: another edition, or another document of the title, differs from a cited sentence: no green badge.
     """
     found = [one.verdict.support for one in judged if one.verdict]
     withheld = sum(support is not Support.SUPPORTED for support in found)

@@ -14,7 +14,7 @@ from localmed.domain import Citation, Evidence, Origin, Statement
 from localmed.domain.errors import Rejected
 from localmed.text import language
 
-BEARING = 0.5  # least share of the best source's common words for a citation
+BEARING = 0.5  # a source is cited if it shares at least this part of the words that the best source shares
 LETTERS = 8  # a shorter text (a number, a name) has no language
 
 

@@ -76,10 +76,10 @@ _DIAGNOSIS = re.compile(  # somebody has, or may have, a disease
 
 def check_by_rule(task: CheckInput) -> tuple[bool, ...]:
     """Whether each has a name and citations of the guide and makes no diagnosis."""
-    return tuple(department is not None and _stands(one, department) for one, department in task.pairs)
+    return tuple(department is not None and _is_of_guide(one, department) for one, department in task.pairs)
 
 
-def _stands(advised: Advised, department: Department) -> bool:
+def _is_of_guide(advised: Advised, department: Department) -> bool:
     own = {piece.marker for piece in department.evidence}
     cited = {citation.marker for statement in advised.why for citation in statement.citations}
     written = (statement.text for statement in advised.why if statement.origin is Origin.GENERATED)

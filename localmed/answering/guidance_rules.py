@@ -1,8 +1,8 @@
 """Ranks departments without a language model, by their sections in the guide.
 
-A score adds: the share of the complaint's words (weighted by rarity) that a section contains, for its own words, those
-that ``lay_words`` adds and its Chinese characters; where the encoder knows the language, the similarity of complaint
-and section and of complaint and nearest sentence; and a bonus or malus for departments for children or pregnancy. A
+A score adds three shares of the complaint's words in a section, weighted by rarity (its own words, those that
+``lay_words`` adds, its Chinese characters); where the encoder knows the language, the similarity of complaint and
+section and of complaint and nearest sentence; and a bonus or deduction for departments for children or pregnancy. A
 department that shares only ``silent`` words ("lost") is not named. Weights and thresholds were chosen on the
 development cases (tests/workflows/cases).
 """
@@ -24,13 +24,13 @@ from localmed.text.negation import denied
 SIMILAR = 0.5  # least score with an encoder
 WORDS = {"en": 0.2, "zh": 0.5}  # least score by words alone; Chinese counts characters too
 CLOSE = 0.45  # least share of the best score
-WRONG_PERSON = 0.6  # subtracted from a department for children or pregnancy if the complaint mentions neither
-RIGHT_PERSON = 0.9  # added if it does
+WRONG_PERSON = 0.6  # subtracted from a department for children or pregnancy if the complaint mentions no such person
+RIGHT_PERSON = 0.9  # added if it mentions one
 EMERGENCY = 0.3  # subtracted from the Emergency Department: red flags choose it; its section has words of every kind
 SHORTEST = 8  # characters of a sentence that can be a reason; shorter ones are floors
 
 
-# Words for a pregnancy now. A pregnancy that is over, wished for, prevented or tested for does not count. Somebody
+# Words for a pregnancy now. One that is over, wished for, prevented or only tested for does not count. Somebody
 # else's does: naming Maternity as well is harmless, missing a pregnant patient is not.
 _PREGNANT = re.compile(
     r"\b(?:pregnan(?:t|cy)|trimester|expecting (?:\w+ ){0,2}(?:baby|child|twins)|due date|antenatal|my waters\b"
@@ -56,7 +56,8 @@ _CHILD = re.compile(
     r"|([1-9一二两三四五六七八九]|1[0-5]|十[一二三四五]?)(岁|个月大?)的?(女儿|儿子|男孩|女孩|孙)",
     re.IGNORECASE,
 )
-_AFTER_BIRTH = re.compile(
+# Birth, and the weeks around it.
+_BIRTH = re.compile(
     r"\b(breast-?feed\w*|gave birth|contractions|nursing|in my belly)\b|宫缩|破水|喂奶|哺乳|坐月子|产后", re.IGNORECASE
 )
 _CHILDREN = re.compile(r"\b(p(a?e)diatric\w*|child\w*|neonat\w*)\b|儿科|小儿|儿童|新生儿", re.IGNORECASE)
@@ -109,7 +110,7 @@ def _score(
     if _CHILDREN.search(department.name):
         total += RIGHT_PERSON if _first_affirmed(_CHILD, task.question) else -WRONG_PERSON
     if is_maternity(department.name):
-        has_words = pregnancy(task.question) or _first_affirmed(_AFTER_BIRTH, task.question)
+        has_words = pregnancy(task.question) or _first_affirmed(_BIRTH, task.question)
         total += RIGHT_PERSON if has_words else -WRONG_PERSON
     return total - (EMERGENCY if is_emergency(department.name) else 0.0)
 

@@ -22,7 +22,7 @@ from localmed.text.tables import in_characters, listed, table
 
 ELEMENTS = ("population", "intervention", "comparison", "outcome")
 ELEMENT_CHARACTERS = 160  # of one element that a model states; one that fills them was cut off
-FROM_QUESTION = 0.5  # least share of an element's words in the question or record
+FROM_QUESTION = 0.5  # least share of an element's words in the question or record: the rest is grammar
 READ = 4_000  # characters of a question
 _MEANT = {name: element for element, names in table("pico")["labels"].items() for name in listed(names)}
 _LABELS = re.compile(

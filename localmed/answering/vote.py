@@ -3,8 +3,8 @@
 Each study supports a claim (+1), contradicts it (-1) or does neither (0). The sum of vote times reliability decides;
 zero with votes means support, as in the paper. The winning group is the main evidence, the losing one is dropped. No
 vote is "not enough evidence", or "not judged" if no model judged any study. A response with a contradicted claim is
-mistaken; it is correct if every claim is supported. The evidence given with an answer is rated by its votes
-(``judged``); equal numbers with and against the outcome are not misleading.
+mistaken; it is correct only if every claim is supported and so are its citations. The evidence given with an answer is
+rated by its votes (``judged``); equal numbers with and against the outcome are not misleading.
 """
 
 from __future__ import annotations
@@ -77,20 +77,20 @@ def outcome(votes: Sequence[int], scores: Sequence[float], judged: bool = True) 
     return Outcome(label, round(total, 9), tuple(votes))
 
 
-def response(labels: Sequence[Label], carried: bool = True) -> Label:
+def response(labels: Sequence[Label], supported: bool = True) -> Label:
     """The response's label by its claims.
 
-    ``carried`` is False if a citation does not support its sentence or the badge is red; then it is never correct.
+    ``supported`` is False if a citation does not support its sentence or the badge is red; then it is never correct.
     """
     if Label.CONTRADICTED in labels:
         return Label.MISTAKEN
     if labels and set(labels) == {Label.SUPPORTED}:
-        return Label.CORRECT if carried else Label.NOT_ENOUGH
+        return Label.CORRECT if supported else Label.NOT_ENOUGH
     return Label.NOT_JUDGED if Label.NOT_JUDGED in labels and Label.SUPPORTED not in labels else Label.NOT_ENOUGH
 
 
 def judged(outcomes: Sequence[Outcome], place: int) -> tuple[int, int, int]:
-    """The numbers of claims on which the study at ``place`` voted with the outcome, against it, and not at all."""
+    """The numbers of decided claims on which the study at ``place`` voted with the outcome, against it, or not."""
     decided = [(result.votes[place], result.side) for result in outcomes if result.side]
     aligned = sum(mine == side for mine, side in decided)
     against = sum(mine == -side for mine, side in decided)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from localmed.config import Settings
     from localmed.site.session import Session
 
-FIRST_LINE, NEXT_LINE = 2.0, 30.0  # seconds until a progress line without a terminal
+FIRST_LINE, NEXT_LINE = 2.0, 30.0  # seconds to the first progress line, and between later ones, without a terminal
 WIDEST = 100  # columns; longer lines are hard to read
 READABLE = 20  # least columns of wrapped text; in fewer columns words are cut
 _TWO_COLUMNS = frozenset("WF")  # East Asian width: wide and full-width characters

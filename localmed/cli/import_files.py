@@ -112,7 +112,7 @@ def report_json(report: Report) -> dict[str, Any]:
 
 
 def all_refused(report: Report) -> int:
-    """The exit code: 3 if files were refused and none was read."""
+    """The exit code: 3 if files were refused and none was read or unchanged, else 0."""
     taken = report.counts["read"] + report.counts["unchanged"]
     return InputError.exit_code if report.counts["quarantined"] and not taken else 0
 

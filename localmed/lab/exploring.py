@@ -202,9 +202,9 @@ def distinct(queries: Sequence[str]) -> tuple[str, ...]:
 # --- plans to learn from ----------------------------------------------------------------------------------------------
 
 # The paper's rules (4.2.3): the positive plan has up to three positive queries of each source, drawn if there are more;
-# a question without any is skipped, as is one whose judging is incomplete. The negative plan is built from negative
-# queries in the same way. Only a question with both plans is a pair for direct preference optimisation. A file of pairs
-# contains the questions and queries.
+# a source without one stays empty; a question without any is skipped, as is one whose judging is incomplete. The
+# negative plan is built from negative queries in the same way. Only a question with both plans is a pair for direct
+# preference optimisation. A file of pairs contains the questions and queries.
 
 
 @dataclass(frozen=True, slots=True)

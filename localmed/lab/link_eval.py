@@ -94,7 +94,7 @@ class LinkCounts:
 
     @property
     def statement_correctness(self) -> float | None:
-        """0 with a contradiction, else ``gold``; None where undefined or pairs were not judged."""
+        """None without ``gold``; 0 with a contradiction; None if pairs were not judged; else ``gold``."""
         if self.conflicts and self.gold is not None:
             return 0.0
         return None if self.gold is None or self.unjudged_pairs else float(self.gold)

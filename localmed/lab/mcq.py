@@ -1,9 +1,9 @@
 """``localmed eval mcq``: the same multiple-choice questions by several arms, resumable (LINS; Omni-RAG).
 
-Arms: ``chat`` (the question alone), ``cot`` (after a chain of thought), and ``ARMS``, which put
-evidence before the question. In ``mairag`` arms a choice that contradicts the evidence is repeated with that remark
-(LINS, PCA). Every arm chooses; ``abstained``: localmed would not have answered, because nothing was found and the model
-was not certain by itself. A row has ids, probabilities, counts and times, no text.
+Arms: ``chat`` (the question alone), ``cot`` (after a chain of thought), and ``ARMS``, which put evidence before the
+question. In ``mairag`` arms a choice that contradicts the evidence is repeated with that remark (LINS, PCA). Every
+arm chooses; ``abstained``: localmed would not have answered, because nothing was found and the model was not certain
+by itself. A row has ids, probabilities, counts and times, no text.
 
 Results:
 
@@ -438,9 +438,7 @@ def _same(one: Sequence[McqRow], other: Sequence[McqRow]) -> float:
 
 
 def bias(rows: Sequence[McqRow]) -> float:
-    """The largest deviation of a place's mean probability from its share, over rows with the commonest number of
-    options.
-    """
+    """The largest deviation of a place's mean probability from its share, for the commonest number of options."""
     lengths = [len(row.places) for row in rows]
     count = max(set(lengths), key=lengths.count)
     places = np.array([row.places for row in rows if len(row.places) == count], np.float64)  # (rows, places)

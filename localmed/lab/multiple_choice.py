@@ -55,8 +55,8 @@ class Chosen:
 def orders(count: int, seed: str, every: bool = False) -> Orders:
     """Orders of ``count`` options with each option equally often in each place: rotations and their reversals.
 
-    For two and three options these are all orders. ``seed`` draws the first order of more, unless ``every`` order is
-    wanted and there are at most ``MOST_IN_EVERY_ORDER`` options.
+    For two and three options these are all orders. For more, ``seed`` draws the first rotation; with ``every`` and at
+    most ``MOST_IN_EVERY_ORDER`` options all permutations are returned.
     """
     if every and count <= MOST_IN_EVERY_ORDER:
         return tuple(permutations(range(count)))

@@ -1,6 +1,7 @@
 """Blinded human review: codes, forms, and reading filled forms.
 
-Each reviewer gets every case, in an own order of cases and of the answers of a case (LINS, "Evaluation methodology").
+Each reviewer gets every case; cases, and the answers of each, are in an order of the reviewer's own (LINS, "Evaluation
+methodology").
 Forms identify answers by codes; a separate key maps codes to systems. Quality-control cases have an answer with a known
 rating; a reviewer who misses one is excluded (LINS, AEBMP stage 1). On every dimension a higher value is better.
 

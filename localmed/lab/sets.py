@@ -81,7 +81,7 @@ class QuestionSet:
 
 
 def draw_sample(values: Sequence[_Value], size: int | None, seed: int) -> tuple[_Value, ...]:
-    """``size`` of ``values`` drawn by ``seed``, in their order; all if ``size`` is None."""
+    """At most ``size`` of ``values``, drawn by ``seed``, in their order; all without a size."""
     places = range(len(values))
     chosen = random.Random(seed).sample(places, min(size or len(places), len(places)))  # noqa: S311  (a sample)
     return tuple(values[place] for place in sorted(chosen))

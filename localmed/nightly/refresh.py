@@ -3,8 +3,8 @@
 The stages in order: take new content packs and put their withdrawals in force; compare every stored byte with its hash
 and mend damage, or stop; build **one** generation from the watched folders of all collections and the packs' documents;
 ask the canaries (``canary_gate.py``); serve it; make a backup, if configured; keep the report. A failure before the
-swap leaves the served generation unchanged; the backup is still made, and the next refresh reuses encoded vectors.
-Another running change of the library is waited for (``wait_seconds``).
+swap leaves the served generation unchanged; unless the refresh was cancelled, the backup is still made. The next
+refresh reuses encoded vectors. Another running change of the library is waited for (``wait_seconds``).
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class _Stages:
 def refresh(session: Session, hooks: Hooks = SILENT) -> Night:
     """Run all stages; return the report. Raise ``Busy`` if a refresh is running, else the error that ended it.
 
-    The report is kept in any case. A collection that cannot be updated is left as it is and named in the report's
-    errors.
+    Once begun, its report is always kept. A collection that cannot be updated is left as it is and named in the
+    report's errors.
     """
     session.may_change()
     with _alone(session.data):
@@ -159,9 +159,7 @@ def _require_room(session: Session) -> None:
 
 
 def _verify(session: Session, night: Night, hooks: Hooks, patience: Patience) -> Night:
-    """Compare every byte with its hash and mend or rebuild; raise ``Damaged`` if the served generation stays
-    damaged.
-    """
+    """Compare every byte with its hash, mend or rebuild; raise ``Damaged`` if the served generation stays damaged."""
     found_faults, mended, left = check.verify_and_mend(session, hooks)
     _set_alert(session, "damage", message("refresh.damaged", count=len(left), fault=left[0]) if left else None)
     with suppress(NoLibrary):
@@ -244,7 +242,7 @@ def _file_lines(name: str, report: Report, known: frozenset[tuple[str, str]]) ->
 
 
 def _make_backup(session: Session, night: Night, stages: _Stages) -> Night:
-    """Make the configured backup, however the night went. A failure is reported and raises an alert only."""
+    """Make the configured backup, if any. A failure becomes an error of the report and an alert, no more."""
     folder = backup.folder_of(session.settings)
     if folder is None:
         return night

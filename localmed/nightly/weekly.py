@@ -41,7 +41,7 @@ _LOCK = Lock()
 
 
 def weeks(session: Session) -> list[Week]:
-    """Return the newest weeks first; for safety officers, else ``UsageError``."""
+    """Return the newest weeks first; for safety officers, else ``NotAllowed``."""
     session.require(Right.SAFETY)
     with _LOCK, Audit(session.data) as log:
         counts = _counts(session.data, log)

@@ -121,8 +121,7 @@ def _matches(hashed: str, password: str) -> bool:
 
 
 def sign_in(data: Path, user: str, password: str, settings: WebSettings, address: str = "") -> Account:
-    """Return the local account of ``user`` if ``password`` is right, else raise ``UsageError`` without saying what was
-    wrong.
+    """Return the local account of ``user`` if ``password`` is right, else raise ``UsageError``, saying nothing more.
 
     After too many wrong passwords the computer ``address`` waits; ``Busy`` is raised for the right one too, so that a
     guesser learns nothing.

@@ -71,13 +71,13 @@ def report(session: Session, kept: Kept, opinion: Opinion, comment: str) -> None
 
 
 def reports(session: Session) -> list[Report]:
-    """Return all reports, new ones first, among these possible harm first; for safety officers, else ``UsageError``."""
+    """Return all reports, new ones first, among these possible harm first; for safety officers, else ``NotAllowed``."""
     session.require(Right.SAFETY)
     return sorted(_reports(session), key=lambda one: (bool(one.seen_by), not one.seen_by and one.opinion != "harm"))
 
 
 def new_reports(session: Session) -> dict[str, int]:
-    """Count unseen reports by opinion; for safety officers, else ``UsageError``."""
+    """Count unseen reports by opinion; for safety officers, else ``NotAllowed``."""
     session.require(Right.SAFETY)
     with rows(session.data) as state:
         _forget_old(state, session.settings.web.report_days)
@@ -85,7 +85,7 @@ def new_reports(session: Session) -> dict[str, int]:
 
 
 def marked_bad(session: Session) -> list[Report]:
-    """Return the reports of unhelpful answers; for librarians, else ``UsageError``."""
+    """Return the reports of unhelpful answers; for librarians, else ``NotAllowed``."""
     session.require(Right.LIBRARY)
     return [one for one in _reports(session) if one.opinion is not Opinion.GOOD]
 

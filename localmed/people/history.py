@@ -296,7 +296,7 @@ def forget(session: Session, id_: str = "") -> None:
 
 
 def erase(session: Session, user: str) -> None:
-    """Delete all answers and reports of ``user``; for safety officers, else ``UsageError``."""
+    """Delete all answers and reports of ``user``; for safety officers, else ``NotAllowed``."""
     session.require(Right.SAFETY)
     with rows(session.data) as state:
         state.execute("DELETE FROM answers WHERE user = ?", (user,))

@@ -106,9 +106,7 @@ def account_of(person: Person, lines: Sequence[str], source: Source) -> Account:
 
 
 def map_groups(groups: frozenset[str], lines: Sequence[str]) -> tuple[SessionRole, tuple[str, ...]] | None:
-    """Return role and groups for a member of ``groups``, ``None`` if no line matches; raise ``BadSettings`` for a wrong
-    line.
-    """
+    """Return role and groups for ``groups``, ``None`` if no line matches; raise ``BadSettings`` for a wrong line."""
     own = {_normalise_group(group) for group in groups}
     role: SessionRole | None = None
     reads: dict[str, None] = {}

@@ -1,4 +1,4 @@
-"""Each wrong password makes the computer that sent it wait longer, per account.
+"""Wrong passwords make the computer that sends them wait, for each account, longer each time.
 
 Accounts are never locked: wrong passwords from one computer keep nobody else out. After ``web.wrong_passwords`` wrong
 ones in a row for an account the computer waits, twice as long each time, at most ``web.lock_minutes``. A computer that
@@ -32,9 +32,7 @@ class Tries:
     user: str
 
     def begin(self, state: sqlite3.Connection, settings: WebSettings) -> None:
-        """Count a try before it is judged, so that parallel tries do not evade the limit; raise ``Busy`` during a
-        wait.
-        """
+        """Count a try before it is judged, so that parallel tries evade nothing; raise ``Busy`` during a wait."""
         now = time.time()
         with transaction(state):
             state.execute("DELETE FROM tries WHERE until < ?", (now - FORGOTTEN,))

@@ -151,7 +151,7 @@ class FindingView:
     closeness: str = ""  # that nothing is near, in a sentence
     flagged: str = ""  # which warning signs of an emergency the question names, in a sentence
     far: bool = False  # nothing is near, or nothing is marked of what is lacking: sections are shown by their titles
-    others_first: bool = False  # the first section is not close: the other language is offered above it
+    others_above: bool = False  # the first section is not close: the other language is offered above it
     absent: tuple[str, ...] = ()  # what it names and no document searched does, unless a stopped collection may
 
 

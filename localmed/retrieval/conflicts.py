@@ -1,8 +1,9 @@
 """Differences between sections: two editions of one document, or two documents of one title.
 
-Sections of one heading in two editions stand newest first; a difference is shown by sentences that differ only in
-numbers, else by marked sentences. Two documents of one title and heading are compared by such sentences only. Other
-documents are not compared: a rule on amounts of one medicine did not work.
+Sections of one heading in two editions stand newest first; a difference is shown by sentences that are alike but for
+numbers, else by a sentence that only one edition has, a marked one first. Two documents of one title and heading are
+compared by sentences alike but for numbers only. Other documents are not compared: a rule on amounts of one medicine
+told nothing apart.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def differences(sections: Sequence[ShownSection], evidence: Iterable[Evidence]) 
 
 
 def _other_sentence(mine: Lines, theirs: Lines) -> tuple[Line, Line] | None:
-    """Two lines that differ only in numbers, one of them marked if any line is."""
+    """Two lines that are alike but for their numbers, one of them marked if any line is."""
     unmarked = not any(line.marked for _, line in (*mine, *theirs))
     for ours in (it for it in mine if not states_nothing(_words(*it))):
         for its in theirs:
@@ -92,7 +93,7 @@ def _other_sentence(mine: Lines, theirs: Lines) -> tuple[Line, Line] | None:
 
 
 def _only_in_one(mine: Lines, theirs: Lines) -> tuple[Line, Line] | None:
-    """Lines that only one side has, each paired with the other side's, or its first line."""
+    """The first line that only one side has, with such a line of the other side or its first line; or ``None``."""
     fresh, gone = _only(mine, theirs), _only(theirs, mine)
     return ((fresh or mine)[0], (gone or theirs)[0]) if fresh or gone else None
 

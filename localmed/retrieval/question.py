@@ -127,6 +127,7 @@ def _spelling(typed: str, spoken: str, near: Callable[[str], str]) -> Iterator[R
     ended = medicines.words(typed) - known  # known by their ending, perhaps misspelt (gentamycin)
     for match in _WORD.finditer(typed):
         word = match[0].lower()
+        # Short words are left alone: "ENT" is no misspelt "gent".
         if len(word) < LEAST or not word.isalpha() or word in known or (word not in ended and synonyms.named(word)):
             continue
         shaped = sorted({name for shape in shapes(word) for name in _listed().get(shape, ())})

@@ -34,7 +34,7 @@ _BEFORE, _AFTER = re.compile(r"(allerg\w* to|对|耐) ?$"), re.compile(r"[- ]*(r
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A medicine with ``ingredients``, or a population or word with ``names``, as ``written``."""
+    """A medicine with ``ingredients``, or a population with ``names``, as ``written``."""
 
     written: str
     ingredients: tuple[str, ...] = ()

@@ -20,7 +20,7 @@ from localmed.text.language import HAN, fold
 
 MOST = 8  # shown
 READ = 20_000  # first passages whose headings are read: some 0.5 s
-TABLES = 8  # kept, one for each set of readable collections
+TABLES = 8  # kept, one for each generation and set of readable collections
 LONGEST = 120  # characters of a name
 _NO_HEADINGS = (Kind.LITERATURE,)  # an abstract's headings say nothing: Methods, Results
 _BETWEEN = " · "

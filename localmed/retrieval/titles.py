@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from localmed.domain import Document, Status
 from localmed.text.language import words
 
-LEAST_WORDS = 3  # of a title within a reference; "Asthma" is in any text
+LEAST_WORDS = 3  # of a title within a reference, or of a reference that begins a title; "Asthma" is in any text
 # How a title fits a reference: not; begins with it; is contained in it; same but for generic words; equal.
 NONE, BEGUN, WHOLE, SAME, EQUAL = range(5)
 _YEAR = re.compile(r"(?:19|20)\d\d")

@@ -32,7 +32,7 @@ from localmed.text.tables import in_characters, listed, table
 
 BETWEEN = {"en": 7, "zh": 8}  # most words or characters that ".." skips
 NEXT = {"en": 0, "zh": 1}  # the same between adjacent elements
-MEDICINE = "\ue000"  # replaces the name of a medicine
+MEDICINE = "\ue000"  # stands before the name of a medicine
 
 _TOKEN = re.compile(rf"[a-z]+(?:'[a-z]+)?|\d+(?:\.\d+)?|{MEDICINE}")
 _STRENGTH = r"(?!\s?(?:m[gl]|mcg|[µμ]g|milli|micro|毫|微))"  # 30 mg are not 30 of anything
@@ -200,7 +200,7 @@ def _joined(before: list[Span], after: list[Span], joint: str, language: str) ->
 # --- red flags --------------------------------------------------------------------------------------------------------
 
 LONGEST = 20  # characters of an entry "longer" of the table
-TRIED = 20  # places of a sign in a clause that are checked for denials
+TRIED = 20  # places of a sign in a clause that are checked for denials: where so many are denied, all are
 
 _WITHOUT_APOSTROPHE = re.compile(r"\b(ca|wo|do|does|did|is|are|was|were|has|have|had|could|would|should)nt\b")
 _BOUNDARY = re.compile(
@@ -258,14 +258,14 @@ def flagged(text: str) -> Mapping[str, tuple[str, ...]]:
     present = signs(text)
     made: dict[str, tuple[str, ...]] = {}
     for name, combinations in _table().flags.items():
-        whole = next((one for one in combinations if all(_stands(sign, present) for sign in one)), ())
+        whole = next((one for one in combinations if all(_is_present(sign, present) for sign in one)), ())
         if whole:
             said = dict.fromkeys(filter(None, (present.get(sign) for sign in whole)))
             made[name] = tuple(one for one in said if not any(one in other for other in said if other != one))
     return made
 
 
-def _stands(sign: str, present: Mapping[str, str]) -> bool:
+def _is_present(sign: str, present: Mapping[str, str]) -> bool:
     """Whether a sign of a combination is present, or absent with "!"."""
     name = sign.removeprefix("!")
     return (name in present) is (name == sign)
@@ -326,7 +326,7 @@ def _says(read: Clause, of: tuple[Wording, ...]) -> bool:
 
 
 def _clauses(text: str) -> Iterator[str]:
-    """The folded clauses of the text with ``MEDICINE`` for names."""
+    """The folded clauses of the text, with ``MEDICINE`` before each name of a medicine."""
     folded = _WITHOUT_APOSTROPHE.sub(r"\1n't", fold(text.replace("’", "'")))
     pieces, done = [], 0
     for mention in medicines.mentions(folded):

@@ -1,4 +1,4 @@
-"""Alerts: conditions that an administrator must resolve, shown above every page and before commands.
+"""Alerts: conditions that an administrator must resolve, shown above every page and after a command's output.
 
 Examples: a failed refresh, a change blocked by the canaries, a full disk, a lost GPU, damage, a directory that refuses
 look-ups. There is one alert of each kind, the newest. A new text also goes to syslog and, if configured, to a mail

@@ -9,8 +9,8 @@ elsewhere the newest mac.
 listed in an entry of their own; without it an erased row is a fault.
 
 Answers do not depend on the log. An entry that cannot be made (locked file, full disk) waits in ``audit.pending``, a
-file of fixed size, and is entered before the next one, with both times. After a crash between the two it is entered
-twice.
+file of fixed size, and is entered before the next one, with both times. A crash after
+entering it and before clearing the file enters it twice.
 """
 
 from __future__ import annotations

@@ -217,7 +217,7 @@ def _normalised(words: str) -> str:
 KEPT = layout.CANARY_RESULTS
 PASSED = layout.SETTINGS_PASSED  # the settings under which they passed
 LAST = layout.CANARY_LAST
-ROUNDS = 3  # of comparing: a withdrawal meanwhile changes the generation in use too
+ROUNDS = 3  # of comparing: a withdrawal meanwhile affects both sides, so both are asked again
 BUILDING = "building"  # the folder of a generation before it is served
 LONGEST_REASON = 500  # characters
 UNSETTLED = {"data", "reader", "host", "web", "refresh", "backup", "alerts", "ingest", "library"}  # change no answer
@@ -301,11 +301,12 @@ def standing(session: Session) -> Comparison:
 def before_serving(session: Session) -> Settings:
     """The settings to serve with: the session's, or the stored ones if the session's lose more canaries.
 
-    Raise ``CanariesLost`` where models, prompts or version lose one, and ``ModelError`` or ``Busy`` where the canaries
-    cannot be asked and no settings are stored.
+    Asks the canaries only if settings, models, prompts or version differ from those they passed with. Raise
+    ``CanariesLost`` where models, prompts or version lose one, ``ModelError`` or ``Busy`` where they cannot be asked
+    and no other settings are stored.
     """
     try:
-        if _stored_results(session.data).answering in ("", _settings_digest(session)):
+        if _stored_results(session.data).answering in ("", _answering_digest(session)):
             return session.settings
         compared = standing(session)
     except (ModelError, Busy) as error:  # no response: settings that were not checked must not serve
@@ -324,7 +325,7 @@ def before_serving(session: Session) -> Settings:
             session.settings, "settings", message("canary.settings", count=len(compared.lost), ids=compared.lost)
         )
         return earlier
-    if _stored_results(session.data).made != _models_digest(session):
+    if _stored_results(session.data).made != _made_digest(session):
         raise CanariesLost("canary.start", count=len(compared.lost), ids=compared.lost)
     return session.settings  # caused by the library: a withdrawal, which stays in force
 
@@ -388,7 +389,7 @@ def of_served(session: Session, candidate: Path | None = None) -> Sequence[Canar
                 with closing(Catalogue(path / CATALOGUE)) as catalogue:
                     collections |= {collection.name for collection in catalogue.collections()}
             except sqlite3.DatabaseError as error:
-                if path == (candidate or path):  # a rollback may leave a damaged generation
+                if path == (candidate or path):  # the served one may be damaged: a rollback must still work
                     raise translate_error(path / CATALOGUE, error) from error
     return canaries(session.data, collections)
 
@@ -399,26 +400,28 @@ def _results_basis(session: Session, candidate: Path | None = None) -> str:
     questions = repr(of_served(session, candidate))
     facts = in_force(session.data).facts() | {"accounts": ""}  # who may sign in changes no answer
     outside = json.dumps(facts, sort_keys=True), questions
-    return digest(str(manifest.number), manifest.created, session.day(), _settings_digest(session), *outside)
+    return digest(str(manifest.number), manifest.created, session.day(), _answering_digest(session), *outside)
 
 
-def _settings_digest(session: Session) -> str:
+def _answering_digest(session: Session) -> str:
+    """Digest of settings that change answers, models, prompts and version."""
     settings = {
         item.name: getattr(session.settings, item.name)
         for item in dataclasses.fields(session.settings)
         if item.name not in UNSETTLED
     }
-    return digest(repr(settings), _models_digest(session))
+    return digest(repr(settings), _made_digest(session))
 
 
-def _models_digest(session: Session) -> str:
+def _made_digest(session: Session) -> str:
+    """Digest of models, prompts and version."""
     with session.site.workspace() as workspace:
         return digest(repr(dataclasses.replace(workspace.provenance(), generation="", day="")))
 
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """The stored results with the digests ``_results_basis``, ``_settings_digest`` and ``_models_digest``."""
+    """The stored results with the digests ``_results_basis``, ``_answering_digest`` and ``_made_digest``."""
 
     basis: str = ""
     answering: str = ""
@@ -442,7 +445,7 @@ def _keep(session: Session, basis: str, results: dict[str, Asked]) -> None:
     if Comparison(_stored_results(session.data).results, results, accepted(session.data)).lost:
         return
     files.replace(session.data / PASSED, _settings_file(session))
-    values = asdict(Noted(basis, _settings_digest(session), _models_digest(session), results))
+    values = asdict(Noted(basis, _answering_digest(session), _made_digest(session), results))
     files.replace(session.data / KEPT, json.dumps(values).encode())
 
 

@@ -70,9 +70,7 @@ def release(session: Session, paths: Sequence[str] = ()) -> int:
 
 
 def leaving(data: Path, collection: str, written_since: float) -> Leaving:
-    """What the next night skips in ``collection``: files on hold, and files modified since ``written_since`` (Unix
-    time).
-    """
+    """What the next night skips in ``collection``: files on hold, and files modified since then (Unix time)."""
     held: dict[str, set[str]] = {}
     for one in holds(data):
         if one.collection == collection:

@@ -41,9 +41,7 @@ Work = Callable[[Hooks], Message]  # returns the outcome
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job's current state; ``outcome`` is None while it runs, ``kind`` a code of ``job``, ``back`` the page to return
-    to.
-    """
+    """A job now; ``outcome`` is None while it runs, ``kind`` a code of ``job``, ``back`` the page after it."""
 
     id: str
     kind: str

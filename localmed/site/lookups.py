@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 FAVOURITE = "favourite"  # the tag of documents on the first page
 FAVOURITES, NEWEST = 12, 4  # documents shown there; more would be a list to search
-NEWEST_OF_ONE = 2  # of the newest editions, of one collection
+NEWEST_OF_ONE = 2  # of the newest editions from the same collection
 # A search for near copies of a document: passages searched with, passages that each finds, rarest terms of each.
 PASSAGES_SEARCHED, NEAR_SEARCHED, TERMS_SEARCHED = 5, 20, 64
 
@@ -436,8 +436,8 @@ def documents_of(session: Session, ids: Iterable[str]) -> dict[str, Document]:
 def first_documents(session: Session, language: str) -> tuple[list[Document], list[Document]]:
     """The documents on the first page: the ward's favourites by title, then the newest other editions in ``language``.
 
-    Favourites have the tag ``favourite`` (for everybody) or ``favourite:GROUP``. Editions are dated by day, not in the
-    future. A collection has at most ``NEWEST_OF_ONE``: imported literature would leave no place for guidelines.
+    Favourites have the tag ``favourite`` (for everybody) or ``favourite:GROUP``. Only editions with a full date that
+    is not in the future count, at most ``NEWEST_OF_ONE`` of a collection: literature would leave guidelines no place.
     """
     groups = session.caller.groups
     with session.answering() as workspace:
@@ -473,7 +473,7 @@ def places_in(session: Session, document: str, words: str) -> list[tuple[Passage
 
 
 def first_passage(session: Session, document: str) -> Passage:
-    """The first passage of a document; raise ``UnknownName`` if it has none, ``NotAllowed`` if it is stopped."""
+    """The first passage; raise ``UnknownName`` if document or passage is unknown, ``NotAllowed`` if it is stopped."""
     with session.stopped_too() as workspace:
         stops.require_running(session, workspace.library.catalogue.document(document).collection)
     with session.workspace() as workspace:

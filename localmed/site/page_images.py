@@ -30,7 +30,7 @@ _LOCK = threading.Lock()
 
 
 def other_marks(answer: Answer, evidence: Evidence, span: Span) -> tuple[Box, ...]:
-    """The other marks, besides ``span``, of the section that opens the document of ``evidence``."""
+    """The boxes of the section that ``span`` of ``evidence`` links to, without those of ``span`` itself."""
     known = answer.by_marker
     marks = [mark for mark in answer.marks_of(evidence.marker, *span) if mark[0] in known]
     own = evidence.passage.boxes(*span)

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from localmed.workflows.explain import ExplainInput
 
 
-DOCUMENTS, DOCUMENT_CHARACTERS = 20, 12  # cited documents named in the audit log; hexadecimal digits of each id
+DOCUMENTS, DOCUMENT_CHARACTERS = 20, 12  # cited documents named in the audit log; hex digits of each id: 48 bits
 CUT_OFF = "cut off"  # outcome in the audit log: sections were seen, no answer followed
 
 
@@ -338,7 +338,7 @@ class Session:
     def try_question(
         self, question: str, workspace: Workspace, preset: str | None = None, *, written: bool = True
     ) -> Answer:
-        """Answer ``question`` from ``workspace`` as ``ask`` does, without audit entry or check of rights.
+        """Answer ``question`` from ``workspace`` as ``ask`` does, unaudited, even where ``ask`` is off or stopped.
 
         Without ``written`` only the sections are made. Raise ``ModelError`` where the encoder does not respond, because
         a search by words alone would not represent the service.
@@ -506,7 +506,8 @@ class Session:
 def kept_source(file: Path, marker: str, hidden: frozenset[str]) -> Evidence:
     """The evidence ``marker`` of the answer in ``file``, unless its collection is ``hidden``.
 
-    Raise ``InputError`` for a file without an answer, ``Damaged`` for an altered one.
+    Raise ``InputError`` for a file without an answer, ``Damaged`` for an altered one, ``UnknownName`` for an
+    unknown marker.
     """
     try:
         values = json.loads(contents(file, LARGEST))

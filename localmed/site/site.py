@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 MOST_IDLE = 32  # open libraries: as many as concurrent threads, for two groups of readers
 Answering = tuple[int, frozenset[str], int]  # choice of models, stopped models, time of the generation's last repair
-Key = tuple[Answering, Path, frozenset[str]]  # ..., generation, hidden collections
+Key = tuple[Answering, Path, frozenset[str]]  # what answers, its generation, the hidden collections
 Stamp = tuple[tuple[int, int] | None, ...]  # of the files that decide which models serve
 
 

@@ -33,7 +33,7 @@ def stops(data: Path) -> tuple[Stop, ...]:
 
 
 def stopped(data: Path, kind: str) -> frozenset[str]:
-    """The names stopped of a kind."""
+    """The names of everything of ``kind`` that is stopped."""
     return frozenset(one.name for one in stops(data) if one.kind == kind)
 
 
@@ -57,7 +57,7 @@ def require_running(session: Session, collection: str) -> None:
 
 
 def stop(session: Session, kind: str, name: str, reason: str) -> None:
-    """Stop it from the next question on; raise ``UsageError`` without a reason, ``UnknownName`` for other names."""
+    """Stop it from the next question on; raise ``UsageError`` without a reason, ``UnknownName`` for an unknown one."""
     session.require(Right.SAFETY)
     if name not in (session.collection_titles() if kind == COLLECTION else NAMES.get(kind, ())):
         raise UnknownName("choice.unknown")

@@ -42,7 +42,7 @@ BEFORE = ".before"  # the file that a publication replaces, until it is done
 LONGEST_NAME = 180  # bytes of a file's name; file systems take 255
 NEAR = "near"  # key of ``Upload.proposed``: ids of documents with nearly its text
 ASKED = ("title", "edition", "owner", "review_by")  # before it is published
-TURN = 0.2  # seconds between two looks whether it is one's turn to publish
+TURN = 0.2  # seconds between tries to get the lock
 PIECE = 2**20  # bytes copied at a time
 
 
@@ -164,7 +164,7 @@ def replaced_documents(session: Session, waiting: Upload) -> tuple[Document, ...
 
 
 def is_another(session: Session, waiting: Upload, beside: Sequence[Upload]) -> bool:
-    """Whether a stored file, or one of ``beside``, has its name and another title."""
+    """Whether a stored file, or one of ``beside`` (which includes it), has its name and another title."""
     stored = {one.title for one in replaced_documents(session, waiting)}
     sent = {one.proposed["title"] for one in beside if one.name == waiting.name and one.proposed}
     return len({_normalised_title(title) for title in (*stored, *sent)}) > 1
@@ -252,8 +252,8 @@ def publish(
     return told
 
 
-def replaced_by(session: Session, waiting: Upload, replaces: Sequence[str]) -> list[Document]:
-    """The current documents of its collection among ``replaces``."""
+def chosen_predecessors(session: Session, waiting: Upload, replaces: Sequence[str]) -> list[Document]:
+    """The current documents of its collection among the ids ``replaces``."""
     stored = lookups.documents(session, waiting.collection)
     return [one for one in stored if one.id in replaces and one.status is Status.CURRENT]
 
@@ -263,7 +263,7 @@ def _supersede(session: Session, published: Upload, replaces: Sequence[str], tol
     made = _documents(session, published)
     if len(made) != 1:
         return told
-    for old in replaced_by(session, published, replaces):
+    for old in chosen_predecessors(session, published, replaces):
         try:
             changes.mark(session, old, Status.SUPERSEDED, made[0].id)
             told = message("upload.replaced", published=told, old=dated(old), new=dated(made[0]))

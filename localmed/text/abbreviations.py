@@ -145,7 +145,7 @@ def _written_as(written: str, text: str, start: int, shouted: bool) -> tuple[Mea
     """The meanings of ``written`` at ``start`` of ``text`` if it is an abbreviation there."""
     key, pointed, capitals = _key(written), "." in written[:-1], written.isupper() and not shouted
     small = key in _set("small") and written.islower()
-    capitals = capitals or (small and _is_beside_amount(text, start, start + len(written)))
+    capitals = capitals or (small and _is_beside_amount(written, text, start))
     if not pointed and ((key in _set("capitals") and not capitals) or (key in _set("lower") and written.isupper())):
         return ()
     before = _WORD_BEFORE.search(text, max(0, start - NEAR), start)
@@ -156,9 +156,9 @@ def _written_as(written: str, text: str, start: int, shouted: bool) -> tuple[Mea
     return _meanings().get(written) or _meanings().get(key, ())
 
 
-def _is_beside_amount(text: str, start: int, end: int) -> bool:
-    """Whether an amount, unit or abbreviation precedes ``start``, or an amount with its unit follows ``end``."""
-    after = _AMOUNT_AFTER.match(text, end)
+def _is_beside_amount(written: str, text: str, start: int) -> bool:
+    """Whether an amount, unit or abbreviation precedes ``start``; a form ("cap") may also stand before its amount."""
+    after = _AMOUNT_AFTER.match(text, start + len(written)) if written in _set("units") else None
     if after and after["unit"].lower() in _set("units"):
         return True
     before = _AMOUNT_BEFORE.search(text, max(0, start - NEAR), start)

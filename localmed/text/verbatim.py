@@ -3,7 +3,8 @@
 ``find_verbatim`` needs one or more whole sentences: the rest of a sentence may deny or limit a part of it ("Do not |
 give aspirin | unless ..."). A question, an item of a list (its heading may reverse it) and a line that continues
 another do not count. Words, numbers and signs are compared in order; capitals, punctuation, line breaks, grouping
-commas and numbers as English words make no difference. ``holds`` finds the words anywhere.
+commas and numbers as English words make no difference; any other change of a word, number, sign or unit does.
+``holds`` finds the words anywhere.
 """
 
 from __future__ import annotations

@@ -298,8 +298,9 @@ def _copy_generation(writing: _Writing, generation: Path) -> Iterator[StoredFile
 
 
 def _copy_beside(writing: _Writing, data: Path, needed: set[str]) -> Iterator[StoredFile]:
-    """Copy everything beside the generations and the journal; the originals ``needed`` must exist, other files may
-    vanish.
+    """Copy everything beside the generations and the journal.
+
+    A missing original counts as damaged if it is ``needed``; any other file may vanish meanwhile.
     """
     for place in layout.in_backup(data):
         if place.logged or place.name == layout.GENERATIONS:

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 PROBLEMS_EXIT_CODE = 5  # of ``localmed doctor`` if there is a problem
 LEAST_MEMORY = 4 * 2**30  # bytes; the starter takes 1 GiB, an import with its children 2 GiB more
-PYTHON = ((3, 11), (3, 13))  # from, before; as in pyproject.toml
+PYTHON = ((3, 11), (3, 13))  # the first that works, the first that does not; as in pyproject.toml
 RELEASED = "2026-11-01"  # a right clock is not before this
 BACKUP_DAYS = 2  # after which a backup is late: a night and a day
 PROXIES = ("http_proxy", "https_proxy", "all_proxy")
@@ -201,9 +201,7 @@ def python(site: Site) -> Iterator[Check]:
 
 
 def _library_fault(name: str, pinned: str, extra: str | None) -> Message | None:
-    """Return what is wrong with the installed ``name``, ``None`` for a missing extra. Suffixes like "+cpu" do not
-    count.
-    """
+    """Return what is wrong with the installed ``name``; an extra may be missing, suffixes like "+cpu" do not count."""
     try:
         version = metadata.version(name)
     except metadata.PackageNotFoundError:
@@ -571,7 +569,7 @@ def faults_stored(checks: Iterable[Check]) -> int:
 
 
 def worst(checks: Iterable[Check]) -> Level:
-    """Return the most serious level among ``checks``."""
+    """Return PROBLEM or WARNING, whichever is the worst among ``checks``, else OK; a notice counts as OK."""
     levels = {check.level for check in checks}
     return next((level for level in (Level.PROBLEM, Level.WARNING) if level in levels), Level.OK)
 

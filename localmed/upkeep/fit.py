@@ -6,7 +6,8 @@ part. These are estimates: from the manifest of a model that is not added yet, e
 use by others is ignored.
 
 The hardware is read from the system and ``nvidia-smi``; no model library is loaded. Memory is this process's limit (a
-container's counts). If ``nvidia-smi`` does not answer in ``SMI_SECONDS``, the machine has no GPU, with the reason.
+container's counts). If ``nvidia-smi`` does not answer in ``SMI_SECONDS``, the machine counts as one without a
+GPU, and the reason is kept.
 """
 
 from __future__ import annotations

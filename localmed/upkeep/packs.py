@@ -55,7 +55,7 @@ TRUST = Path(layout.TRUST) / "trust.json"
 DESCRIPTION, *LISTS = "pack.toml", "withdrawals.toml", "retractions.txt"
 TIES = ("content", "file", "identifier")  # how a withdrawal identifies its document
 LISTS_MOST = 16 * 2**20  # bytes of a list of withdrawals or retractions: some 500,000 lines
-SPARE = 2.5  # free space in times of the pack's size: its copy, the originals, the indexes
+SPARE = 2.5  # free space needed, as a multiple of the pack's size: its copy, the originals, the indexes
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,8 @@ class Step:
 def plan(data: Path) -> Step | None:
     """Return the repair of the served generation, ``None`` if it is intact. Reads every byte of it.
 
-    The step serves the last served generation that is intact or can be rebuilt; raise ``Damaged`` if there is none.
+    The step serves the last served generation, else the newest, that is intact or can be rebuilt; raise ``Damaged`` if
+    there is none.
     """
     try:
         number = generations.served_number(data)
@@ -157,7 +158,7 @@ class JournalStep:
 def plan_records(data: Path) -> list[JournalStep]:
     """Return the repairs of the journal and the accounts.
 
-    Raise ``Damaged`` if neither the journal nor its copy is readable.
+    Raise ``Damaged`` if neither the journal nor its copy is readable, and for a file that SQLite cannot read.
     """
     try:
         state = in_force(data)
@@ -304,9 +305,7 @@ def rebuild(session: Session, number: int, hooks: Hooks = SILENT, patience: Pati
 
 
 def _marked_unread(catalogue: Catalogue, name: str) -> Iterator[ImportedFile]:
-    """Mark the files of collection ``name`` so that each is written even if its documents are unchanged, and yield
-    them.
-    """
+    """Mark the files of collection ``name`` so that each is written though its documents are the same; yield them."""
     for file in catalogue.files(name).values():
         catalogue.put_file(replace(file, recipe=UNSETTLED + strip_mark(file.recipe)))
         yield file

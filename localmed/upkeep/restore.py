@@ -1,10 +1,11 @@
 """``localmed restore``: a complete data folder from a backup, or none.
 
 Everything is written to a folder beside the data folder and verified; then the two are exchanged, atomically if the
-file system can, and the old one stays as ``<data>.before-...`` for a person to delete. The next restore completes an
-interrupted exchange. If the existing folder's journal continues the backup's, its ``site.sqlite`` is kept, so that no
-withdrawal, restriction, stop, disabled account, kept answer or journal row is lost; if it cannot be read, readable
-withdrawals and stops are put in force again. All logins end.
+file system can, and the old one stays as ``<data>.before-...`` for a person to delete. The next restore settles an
+interrupted exchange: the data folder is in its place again, the other stays beside it. If the existing folder's journal
+continues the backup's, its ``site.sqlite`` is kept, so that no withdrawal, restriction, stop, disabled account, kept
+answer or journal row is lost; if it cannot be read, readable withdrawals and stops are put in force again. All logins
+end.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ RESTORING, RESTORED = "restoring", "restored"  # folders beside the data folder:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """The result: ``kept_log``: the existing, newer journal was kept.
+    """The result of a restore. ``kept_log``: the existing, newer journal was kept.
 
     ``withdrawn`` counts withdrawals that only the existing folder had; ``beside`` is the path of the old folder.
     """
@@ -191,9 +192,7 @@ def _continues(data: Path, fresh: Path) -> bool:
 
 
 def _reapply(known: list[InForce], fresh: Path) -> int:
-    """Put in force withdrawals, access, disabled accounts and stops that only the existing folder has; count
-    withdrawals.
-    """
+    """Reapply withdrawals, access, disabled accounts and stops missing in ``fresh``; count the withdrawals."""
     count = 0
     with changing(fresh) as change:
         for found in known:
@@ -246,7 +245,7 @@ def _set_aside(data: Path, old: Path) -> str:
 
 
 def _finish_interrupted(data: Path) -> None:
-    """Complete an interrupted exchange: put the data folder in its place and the other beside it."""
+    """Settle an interrupted exchange: if the data folder is missing, put the old one back; set any other aside."""
     left = files.exchanged(data)
     if left.exists() and not data.exists():
         left.rename(data)

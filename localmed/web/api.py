@@ -35,7 +35,7 @@ from localmed.site import lookups, orders, records
 from localmed.site.session import Session, caller_of
 from localmed.text.language import clean
 from localmed.web import pages, sources, streams
-from localmed.web.ask import EVENT_STREAM, asking, enter_queue, kept_answer, question_of
+from localmed.web.ask import EVENT_STREAM, asking, enter_queue, keep_answer, question_of
 from localmed.web.search import TYPED
 from localmed.web.streams import Event, Work
 from localmed.web.visits import Visit, anybody
@@ -173,7 +173,7 @@ def respond(visit: Visit, request: Request, asked_text: str, work: Work, asked_w
     queued, id_ = enter_queue(visit, work)
 
     def value_of(answer: Answer) -> dict[str, Any]:
-        return answer_value(kept_answer(visit, asked_text, answer, id_, asked_with), visit.language)
+        return answer_value(keep_answer(visit, asked_text, answer, id_, asked_with), visit.language)
 
     def shown(event: Event) -> Any:
         if event.kind == "answer":

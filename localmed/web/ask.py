@@ -136,7 +136,7 @@ def ask(
     again: Annotated[str, Form()] = "",
     left_out: Annotated[tuple[str, ...], Form()] = (),
 ) -> Response:
-    """Answer ``question``. ``after`` is the id of the answer that it follows, ``again`` of an earlier answer to it.
+    """Answer ``question``. ``after`` is the answer that it follows up, ``again`` an earlier answer to it.
 
     ``left_out`` names readings that are not searched for.
     """
@@ -194,7 +194,7 @@ def respond(visit: Visit, request: Request, asked_text: str, work: Work, asked_w
             notes = pages.lines(event.value.notes, visit)
             return pages.fragment(visit, "passages.html", notes=notes, **section_values(visit, event.value))
         if event.kind == "answer":
-            kept = kept_answer(visit, asked_text, event.value, id_, asked_with)
+            kept = keep_answer(visit, asked_text, event.value, id_, asked_with)
             values, box = answer_values(visit, kept), box_of_kept(visit, kept)
             html = pages.fragment(visit, "answer_body.html", **values)
             above = pages.fragment(visit, "ask_form.html", **box) if box else ""
@@ -204,7 +204,7 @@ def respond(visit: Visit, request: Request, asked_text: str, work: Work, asked_w
     queued, id_ = enter_queue(visit, work)
     if EVENT_STREAM in request.headers.get("accept", ""):
         return streams.events(visit, queued, shown)
-    return pages.redirect(path_of(kept_answer(visit, asked_text, queued(SILENT), id_, asked_with)))
+    return pages.redirect(path_of(keep_answer(visit, asked_text, queued(SILENT), id_, asked_with)))
 
 
 def spoken_result(shown: AnswerView) -> str:
@@ -224,7 +224,7 @@ def enter_queue(visit: Visit, work: Work) -> tuple[Work, str]:
     return queued, id_
 
 
-def kept_answer(visit: Visit, asked_text: str, answer: Answer, id_: str, asked_with: AskedWith = ALONE) -> Kept:
+def keep_answer(visit: Visit, asked_text: str, answer: Answer, id_: str, asked_with: AskedWith = ALONE) -> Kept:
     """Keep ``answer`` for the visitor and draw its pages ahead. Every page that shows an answer uses it."""
     login = visit.login.id if visit.login else ""
     kept = history.keep(visit.session, login, asked_text, answer, asked_with, id_)

@@ -29,7 +29,7 @@ from localmed.process.hooks import SILENT, Hooks
 from localmed.text.language import clean
 from localmed.web import streams
 from localmed.web.api import LONGEST, Program, answer_value, words_of
-from localmed.web.ask import enter_queue, kept_answer, question_of
+from localmed.web.ask import enter_queue, keep_answer, question_of
 from localmed.web.streams import Work
 from localmed.web.visits import Visit
 
@@ -91,10 +91,10 @@ def complete(visit: Program, request: Request, body: ChatBody) -> Response:
 
     (queued, answer_id), id_ = enter_queue(visit, work), f"chatcmpl-{secrets.token_hex(12)}"
     if body.stream:
-        pieces = _pieces(visit, queued, id_, partial(kept_answer, visit, text, id_=answer_id, asked_with=asked_with))
+        pieces = _pieces(visit, queued, id_, partial(keep_answer, visit, text, id_=answer_id, asked_with=asked_with))
         lines = streams.to_its_end(pieces, partial(_error_line, visit))
         return StreamingResponse(lines, media_type="text/event-stream", headers=streams.HEADERS)
-    kept = kept_answer(visit, text, queued(SILENT), answer_id, asked_with)
+    kept = keep_answer(visit, text, queued(SILENT), answer_id, asked_with)
     spoken = {"role": "assistant", "content": content_of(kept, visit.language), "refusal": None}
     choice = {"index": 0, "message": spoken, "finish_reason": "stop", "logprobs": None}
     usage = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}  # nothing is counted

@@ -88,7 +88,7 @@ class Protection:
             await failures.reply(Request(scope), failures.as_ours(error))(scope, receive, reply.send)
 
     def _admit(self, scope: Scope) -> None:
-        """Raise ``UsageError`` for a foreign host and for a form of another site's page."""
+        """Raise ``UsageError`` for a foreign host or another site's form, ``LimitExceeded`` for too large a body."""
         headers = Headers(scope=scope)
         host = headers.get("host", "")
         if host.rpartition(":")[0] not in self._names and host not in self._names:
@@ -108,7 +108,7 @@ class Protection:
 
     @contextmanager
     def _turn(self, user: str) -> Iterator[None]:
-        """A place among the senders of large bodies; raise ``Busy`` if there is none."""
+        """A place among senders of large bodies; raise ``Busy`` if there is none. Without login: ``SMALL`` bytes."""
         if user and (self._sending[user] >= FOR_ONE or self._sending.total() >= AT_ONCE):
             raise Busy("web.error.sending", count=self._sending.total())
         self._sending[user] += bool(user)

@@ -103,7 +103,7 @@ async def follow(visit: Visit, work: Work) -> AsyncIterator[Event]:
 
 
 async def to_its_end(pieces: AsyncGenerator[str, None], last: Callable[[LocalmedError], str]) -> AsyncIterator[str]:
-    """``pieces``; after an error ``last`` makes the final piece, because a reply that has begun has no other status."""
+    """``pieces``; ``last`` turns an error into the final piece: the status of a reply that has begun cannot change."""
     async with aclosing(pieces):
         try:
             async for piece in pieces:

@@ -116,7 +116,7 @@ def _upload_page(
     fault: Message | None = None,
     chosen: Sequence[str] = (),
 ) -> Response:
-    """The page of ``waiting``; with what was ``typed`` and ``chosen`` to be replaced, and not published for ``fault``.
+    """The page of ``waiting``; after a ``fault`` with what was ``typed``, and ``chosen`` to be replaced.
 
     A document of its title is chosen unless it is the newer edition. Owner and review date are filled in from the
     first document that it may supersede.
@@ -149,7 +149,7 @@ def _upload_page(
 def _values_of_edition_before(old: Document, values: dict[str, str]) -> dict[str, str]:
     """Owner and review date of ``old`` that ``values`` lack; no review date that has passed."""
     governance, today = old.governance, date.today().isoformat()
-    known = {"owner": governance.owner, "review_by": governance.review_by if governance.review_by >= today else ""}
+    known = {"owner": governance.owner, "review_by": "" if governance.overdue(today) else governance.review_by}
     return {name: value for name, value in known.items() if value and not values.get(name)}
 
 
@@ -185,7 +185,7 @@ def publish(
     values = {name: typed[name].strip() for name in known}
     # nothing typed clears what is known, and changes nothing of several documents
     given = {name: value for name, value in values.items() if value or known[name] or name == "title"}
-    olds = uploads.replaced_by(session, waiting, replaces)
+    olds = uploads.chosen_predecessors(session, waiting, replaces)
     try:
         uploads.require_settable(session, waiting, given)
         if newer := next((old for old in olds if uploads.is_older(values.get("edition", ""), old.edition)), None):

@@ -256,7 +256,7 @@ def checked_drafts(
             own = [check.for_others(one, draft.evidence) for one in own]
         shown = check.shown_statements(own, draft.evidence)
         cited = {citation.marker for statement in shown for citation in statement.citations}
-        differ = any(cited & {one.marker, one.against} for one in conflicts)  # from another edition
+        differ = any(cited & {one.marker, one.against} for one in conflicts)  # another edition or namesake
         made.append((shown, check.account(own, draft.reply, (check.RULES, *judges), differ)))
     return tuple(made)
 

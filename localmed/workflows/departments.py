@@ -9,7 +9,7 @@ is dropped. Beyond the paper:
 - Red flags put the Emergency Department first. So does a complaint that is only worded like an emergency; the answer
   says that this is uncertain.
 - One department is named, a second only if the guide's section on the first names it. A complaint that mentions a
-  pregnancy gets Maternity as well.
+  pregnancy gets Maternity as well, unless its warning signs belong elsewhere.
 - Floor, hours and extension are quoted from the guide. Nothing is diagnosed.
 
 The guide is the content of all collections of kind ``local`` (``retrieval.guide``). It is searched in the complaint's

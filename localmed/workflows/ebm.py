@@ -7,8 +7,8 @@ A chat model writes an answer for this patient from the sections; it is checked,
 Also shown: PICO elements, entries read from the record, allergies and interactions by name, table rows whose range
 contains a value of the record, and each source with type, date and level.
 
-Rules say nothing else about the patient: no finding is no proof that advice fits. Only the record's first problems are
-searched for.
+Rules say nothing else about the patient: no finding is no proof that advice fits. Of the record only the first
+problems are searched for, and only with a short question.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Case:
 
     @property
     def patient(self) -> str:
-        """PICO elements and record, quoted for a model."""
+        """The PICO elements that the user did not label, and the quoted record, for a model."""
         elements = [text for name in ELEMENTS if (text := getattr(self.pico, name)) and not self.pico.labelled]
         record = [in_words(self.record, detect(self.question))] if self.record else []
         return "\n".join((*elements, *record))
@@ -232,7 +232,7 @@ def _warnings(case: Case, answer: Answer) -> Step[tuple[Part, ...]]:
 
 INTERACTS = "interacts_with"
 UNMARKED = 3  # first sections that count without a mark: people read them
-QUOTED = 5  # sentences below an allergy
+QUOTED = 5  # sentences below an allergy; all names stand above them
 NAMED = (EntryKind.MEDICINE, EntryKind.NAMED)
 _REACTION = cues("records", "quoted")
 

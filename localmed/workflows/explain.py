@@ -10,9 +10,9 @@ follow-up questions made self-contained with the order and the patient's informa
 - A term is explained by a cited sentence that defines it, or by the concept graph; others are listed as unexplained.
 - Order and questions are screened first, as a patient's.
 
-Bounds: ``CHARACTERS`` of an order, ``EXPLAINED`` terms, ``QUESTIONS`` follow-up questions; one search for each
-question, one for each term and language. Calls of a chat model: one for the lines, one for all terms that no source
-defines, one for each question, and one check.
+Bounds: ``CHARACTERS`` of an order, ``EXPLAINED`` terms (others are listed as unexplained), ``QUESTIONS`` follow-up
+questions; one search for each question, one for each term and language. Calls of a chat model: one for the lines, one
+for all terms that no source defines, one for each question, and one check.
 """
 
 from __future__ import annotations

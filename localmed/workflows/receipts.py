@@ -1,7 +1,7 @@
 """Receipts: finds sections on a question and marks their nearest sentences, without judging them.
 
-Every workflow that asks the library begins here; without a chat model this is the whole answer. A note names sections
-that differ (``retrieval.conflicts``).
+Every workflow that asks the library begins here; without a chat model this is the whole answer. Where
+sections differ (``retrieval.conflicts``), the answer's ``conflicts`` quote both.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class _Cited:
         return [one.verdict.support for one in self.statements if one.verdict]
 
     @property
-    def carried(self) -> bool:
+    def supported(self) -> bool:
         """Whether no sentence is unsupported or contradicted."""
         return {Support.UNSUPPORTED, Support.CONTRADICTED}.isdisjoint(self.verdicts)
 
@@ -117,7 +117,7 @@ def verify(task: VerifyInput, bounds: Bounds, plan: Plan, provenance: Provenance
     account = replace(answer.verification, judges=(_judge(plan),))
     everything = _all_sentences(marked, cited)
     # A badge would guess if a sentence was not judged and none was refuted.
-    is_open = Support.UNCHECKED in cited.verdicts and cited.carried
+    is_open = Support.UNCHECKED in cited.verdicts and cited.supported
     if task.question.strip() and everything and not is_open:
         votes = yield from votes_on(task.question, everything, cited.evidence, plan.jury)
         account = judging.voted(account, votes)
@@ -130,7 +130,7 @@ def verify(task: VerifyInput, bounds: Bounds, plan: Plan, provenance: Provenance
         verification=account,
         notes=notes + overdue(evidence),
         parts=(
-            *_parts(assessment, evidence, cited.carried and account.badge is not Badge.RED),
+            *_parts(assessment, evidence, cited.supported and account.badge is not Badge.RED),
             *_cited_parts(cited),
         ),
     )
@@ -262,20 +262,21 @@ def _all_sentences(marked: MarkedText, cited: _Cited) -> tuple[Statement, ...]:
     return tuple(next(waiting) if sentence.markers else _statement(sentence.text, ()) for sentence in marked.sentences)
 
 
-# --- parts and notes ------------------------------------------------------------------------------------------------
+# --- parts and notes -------------------------------------------------------------------------------------------------
 
 
-def _parts(assessment: Assessment, evidence: Sequence[Evidence], carried: bool) -> tuple[Part, ...]:
+def _parts(assessment: Assessment, evidence: Sequence[Evidence], supported: bool) -> tuple[Part, ...]:
     """The response's label, alerts, claims, quality of the given evidence, and studies.
 
-    ``carried``: the answer's citations support it.
+    ``supported``: the answer's citations support it.
     """
     if not assessment.claims:
         return _alerts(assessment)
     known = {piece.passage.id: piece for piece in evidence}
     studies = _studies(assessment)
+    labels = assessment.labels
     return (
-        parts.ResponsePart(response(assessment.labels, carried), tuple(Counter(assessment.labels).items()), carried),
+        parts.ResponsePart(response(labels, supported), tuple(Counter(labels).items()), supported),
         *_alerts(assessment),
         *(_claim(result, assessment.studies, known) for result in assessment.claims),
         *((parts.EvidenceQualityPart(assessment.quality),) if assessment.quality else ()),

@@ -274,7 +274,7 @@ def test_what_nobody_judged_is_neither_for_nor_against() -> None:
     assert response([Label.NOT_JUDGED, Label.SUPPORTED]) is Label.NOT_ENOUGH
     assert response([Label.NOT_JUDGED, Label.CONTRADICTED]) is Label.MISTAKEN
     assert response([Label.SUPPORTED]) is Label.CORRECT
-    assert response([Label.SUPPORTED], carried=False) is Label.NOT_ENOUGH
+    assert response([Label.SUPPORTED], supported=False) is Label.NOT_ENOUGH
     assert quality([judged([nobody], 0)], 0) is Quality.UNKNOWN
 
 

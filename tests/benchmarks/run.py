@@ -139,7 +139,7 @@ def main() -> None:
         measured = {row.what: asdict(row) | {"day": f"{datetime.now(UTC):%Y-%m-%d}"} for row in rows}
         by_hand = [row for row in results.get(name, ()) if row["what"] not in measured]  # or by a test of the suite
         results[name] = [*measured.values(), *by_hand]
-        RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False), "utf-8")
+        RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", "utf-8")
         write(results)
 
 

@@ -119,6 +119,17 @@ def test_prune_removes_what_no_generation_needs(copied: Localmed) -> None:
     assert "Paracetamol" in copied.titles("paracetamol")
 
 
+def test_verify_names_a_damaged_file(copied: Localmed) -> None:
+    catalogue = copied.data / "generations" / "0001" / "library.sqlite"
+    content = bytearray(catalogue.read_bytes())
+    content[-1] ^= 1
+    catalogue.write_bytes(bytes(content))
+    ran = copied("generations", "verify")
+    assert ran.code == 5
+    assert "library.sqlite" in ran.out
+    assert copied("generations", "verify", "--json").json["1"]
+
+
 def test_collections(copied: Localmed) -> None:
     copied.ok("collections", "create", "textbooks", "--title", "Textbooks", "--priority", "50", "--language", "en")
     assert copied.ok("collections", "list", "--json").json["textbooks"]["title"] == "Textbooks"

@@ -95,10 +95,9 @@ def test_bad_settings(copied: Localmed, text: bytes, place: str) -> None:
 
 def test_settings_from_the_environment(copied: Localmed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "site.toml").write_bytes(b"\xff")
-    for name in ("missing.toml", ".", "site.toml"):
+    for name in ("missing.toml", "", "site.toml"):
         monkeypatch.setenv("LOCALMED_CONFIG", str(tmp_path / name))
-        error = copied("documents").failed(2)
-        assert name != "missing.toml" or name in error
+        assert str(tmp_path / name) in copied("documents").failed(2).replace("\n", "")
 
 
 def test_a_damaged_library(copied: Localmed) -> None:
@@ -155,7 +154,11 @@ def test_an_unexpected_error_is_one_line(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_a_clean_up_that_fails_after_ctrl_c_is_no_error_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
-    for first, code, told in ((KeyboardInterrupt(), "130", "localmed: interrupted"), (KeyError("text"), "1", "")):
+    unexpected = "localmed: unexpected RuntimeError"
+    for first, code, told in (
+        (KeyboardInterrupt(), "130", "localmed: interrupted"),
+        (KeyError("text"), "1", unexpected),
+    ):
         failed = RuntimeError("cannot join thread before it is started")
         failed.__context__ = first
         with pytest.raises(SystemExit, match=code):

@@ -1,4 +1,4 @@
-"""A file that a command reads, or in place of one of ours, is bounded: an endless one ends in one line within seconds.
+"""What a command reads is bounded, a given file and one of ours in the data folder: an endless one ends in one line.
 
 One command for each way in which a file is read; ``tests/lint.py`` sees that commands read files in no other way.
 """

@@ -40,7 +40,7 @@ def expected(folder: Path) -> Any:
         return model.encode(TEXTS, max_length=POSITIONS - 2, return_sparse=True, return_colbert_vecs=True)
 
 
-def test_dense_and_sparse_as_flag_embedding(encoder: BgeM3, expected: Any) -> None:
+def test_dense_and_sparse_as_flag_embedding(encoder: BgeM3, expected: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     vectors, weights = encoder.encode_both(TEXTS, "passage")
     assert vectors.dtype == np.float32
     assert vectors == pytest.approx(expected["dense_vecs"], abs=1e-5)
@@ -52,6 +52,10 @@ def test_dense_and_sparse_as_flag_embedding(encoder: BgeM3, expected: Any) -> No
     assert weights[TEXTS.index("")] == {}
     vectors, weights = encoder.encode_both([], "passage")
     assert (vectors.shape, weights) == ((0, WIDTH), [])
+    monkeypatch.setattr("localmed.models.network.CPU_BYTES", 1)  # small batches, by length
+    _, weights = encoder.encode_both(TEXTS, "query")
+    for text, own in zip(TEXTS, weights, strict=True):
+        assert own == pytest.approx(encoder.encode_both([text], "query")[1][0], abs=1e-5)
 
 
 def test_multi_vectors_score_as_flag_embedding(encoder: BgeM3, expected: Any) -> None:

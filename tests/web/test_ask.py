@@ -566,7 +566,7 @@ def test_a_reply_that_has_begun_ends_with_what_went_wrong(client: Clients, monke
     def fail(*_: object) -> None:
         raise FileNotFoundError("/a/path/of/the/server")
 
-    monkeypatch.setattr(web_ask, "kept_answer", fail)
+    monkeypatch.setattr(web_ask, "keep_answer", fail)
     events = streamed(client("reader"), question=QUESTION)
     assert events[0]["kind"] == "step"
     assert events[-1]["kind"] == "error"

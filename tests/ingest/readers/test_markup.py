@@ -159,6 +159,22 @@ def article(number: int) -> dict[str, Any]:
     }
 
 
+def as_xml(source: dict[str, Any]) -> str:
+    parts = "".join(f'<AbstractText Label="{label}">{escape(text)}</AbstractText>' for label, text in source["parts"])
+    types = "".join(f"<PublicationType>{kind}</PublicationType>" for kind in source["types"])
+    mesh = "".join(
+        f"<MeshHeading><DescriptorName>{heading}</DescriptorName></MeshHeading>" for heading in source["mesh"]
+    )
+    year, month, day = source["date"]
+    return (
+        f"<PubmedArticle><MedlineCitation><PMID>{source['pmid']}</PMID><Article><Journal><JournalIssue><PubDate><Year>{year}"
+        f"</Year><Month>{month}</Month><Day>{day}</Day></PubDate></JournalIssue></Journal><ArticleTitle>{escape(source['title'])}"
+        f"</ArticleTitle><Abstract>{parts}</Abstract><Language>eng</Language><PublicationTypeList>{types}</PublicationTypeList>"
+        f"</Article><MeshHeadingList>{mesh}</MeshHeadingList></MedlineCitation><PubmedData><ArticleIdList>"
+        f'<ArticleId IdType="doi">{source["doi"]}</ArticleId></ArticleIdList></PubmedData></PubmedArticle>'
+    )
+
+
 def wrapped(tag: str, text: str) -> str:
     """A line of MEDLINE text, broken as PubMed breaks it."""
     lines, line = [], ""
@@ -200,12 +216,14 @@ def as_jats(source: dict[str, Any]) -> str:
     return JATS.format(**plain, year=year, month=number, day=day, sections=sections, keywords=keywords)
 
 
-def test_medline_and_jats_give_the_same_for_the_same_articles(tmp_path: Path) -> None:
+def test_medline_jats_and_pubmeds_xml_give_the_same_for_the_same_articles(tmp_path: Path) -> None:
     sources = [article(number) for number in range(1, 13)]
     saved = written(tmp_path / "saved.txt", "\n" + "\n\n".join(map(as_medline, sources)) + "\n")
+    xml = written(tmp_path / "saved.xml", f"<PubmedArticleSet>{''.join(map(as_xml, sources))}</PubmedArticleSet>")
     full = written(tmp_path / "set.xml", f"<pmc-articleset>{''.join(map(as_jats, sources))}</pmc-articleset>")
     assert (readers.name_of(saved), readers.name_of(tmp_path / "a.nbib")) == ("medline", "medline")
     records, articles = read(saved), read(full)
+    assert records == read(xml)
     for number, expected, record, whole in zip(range(1, 13), sources, records, articles, strict=True):
         assert isinstance(record, SourceRecord)
         assert isinstance(whole, SourceRecord)

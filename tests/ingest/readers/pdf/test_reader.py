@@ -401,3 +401,14 @@ def test_a_blank_page_is_no_scan_and_a_stamp_on_a_scan_is_no_text() -> None:
     assert why_ocr(60, garbled=False, imaged=False, blank=True) is None  # a short page
     assert why_ocr(2000, garbled=False, imaged=True, blank=False) is None  # text on a background
     assert why_ocr(2000, garbled=True, imaged=False, blank=False) == GARBLED
+
+
+@pytest.mark.slow
+def test_journal_tables_without_upright_rules(tmp_path: Path) -> None:
+    record = read_one(make.journal_table(tmp_path / "journal.pdf"))
+    assert texts(record) == [
+        "Drug: Apixaban; Events (%): 12 (1.4); Placebo (%): 19 (2.2)",
+        "Drug: Warfarin; Events (%): 31 (3.6); Placebo (%): 19 (2.2)",
+        "Drug: Rivaroxaban; Events (%): 14 (1.6); Placebo (%): 19 (2.2)",
+    ]
+    assert record.notes == ()
