@@ -89,12 +89,12 @@ class SearchSettings:
     query_terms: int = 64  # rarest first; limits the lexical search's work
     results: int = 10
     sentences: int = 50  # fused passages to reorder by their nearest sentence; 0: keep the fused order
-    sentence_fused_weight: float = 0.5  # similarity: 1; 0.25 to 0.75 perform alike on nine authors' questions
+    sentence_fused_weight: float = 0.5  # the similarity's is 1; 0.25 to 0.75 perform alike on nine authors' questions
     sentence_words_weight: float = 0.5  # the same; 0.4 to 0.6 perform alike on twelve authors' questions
     close: float = 0.0  # score from which the first section is called close; 0: the encoder's (localmed calibrate)
     near: float = 0.0  # score below which nothing is called near; 0: the encoder's
     rerank: int = 20  # number of fused passages for the reranker
-    rerank_lexical_weight: float = 0.4  # reranker: 1; tuned, 0.2 to 0.4 are within 0.01 of each other
+    rerank_lexical_weight: float = 0.4  # the reranker's is 1; tuned, 0.2 to 0.4 are within 0.01 of each other
     rerank_fused_weight: float = 0.2  # the same; 0 to 0.4 perform alike
     glossary: str = ""  # file with the site's own terms in two columns, English and Chinese (retrieval/search.py)
 

@@ -115,7 +115,7 @@ class LimitExceeded(InputError):
 
 
 class Busy(LocalmedError):
-    """Another process is writing to the library, or too many requests are waiting."""
+    """Somebody else is writing to the library, or too many requests are waiting."""
 
     exit_code = 4
 

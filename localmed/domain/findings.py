@@ -38,7 +38,7 @@ ALL = "*"  # in ``left_out``: every reading
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The question's text ``written`` and what it ``means``: searched as well, unless ``left_out``."""
+    """A part of the question as ``written``, and what it ``means``: searched as well, unless ``left_out``."""
 
     written: str
     means: str

@@ -1,7 +1,7 @@
-"""A patient's record without identifying data: what a recommendation may depend on.
+"""A patient's record, without the identifiers that the readers recognise: what a recommendation may depend on.
 
-The readers of ``ingest.records`` make it and drop names, numbers, addresses and dates of birth. It lives as long as the
-question; nothing here is stored unless a caller keeps it on purpose.
+The readers of ``ingest.records`` make it and drop labelled names, numbers, addresses and dates of birth. It lives as
+long as the question; nothing here is stored unless a caller keeps it on purpose.
 """
 
 from __future__ import annotations

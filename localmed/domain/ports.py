@@ -109,7 +109,7 @@ class Entailment(Protocol):
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """The languages that it judges; empty if it judges nothing."""
+        """The languages in which it was shown to judge well, empty if none; in others nothing is claimed."""
         ...
 
     def judge(self, pairs: Sequence[tuple[str, str]]) -> Sequence[Stance]:

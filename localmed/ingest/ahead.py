@@ -4,7 +4,9 @@ Each child belongs to one thread, which starts it, reads from it and ends it (th
 that started it). At most ``ahead_files`` files, or ``WAITING_BYTES`` of them, wait before their turn, and their
 records take at most ``ahead_bytes``. The task whose turn it is may use as much again and always goes on; other
 children wait at their pipes, which does not count as time of their files. ``close`` (also on Ctrl-C) ends every child
-at once.
+at once. A task that hangs costs its own time; others go on while there is room.
+
+Not covered: the size of one record, which ``read.record_characters`` bounds.
 """
 
 from __future__ import annotations

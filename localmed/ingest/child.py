@@ -8,12 +8,13 @@ standard input and writes JSON messages, one a line, on its standard output::
                                                            ["error", {class, messages}]
 
 The pipes leave descriptors 0, 1 and 2 before any library loads, so that library output cannot corrupt the protocol.
-The kernel limits memory, processor time and core dumps, denies the network and, with Landlock, all files but the first
-file's folder, temporary files and Python's own. Errors state the kind and place of a failure, never document text. The
-child ends with the thread that started it (``PR_SET_PDEATHSIG`` is tied to that) or with its input.
+The kernel limits memory, processor time and core dumps and, with Landlock, denies all files but the first file's
+folder, temporary files and Python's own. It denies the network if it allows that, else only Python's audit hook does
+(``confined.leave_network``). Errors state the kind and place of a failure, never document text. The child ends with the
+thread that started it (``PR_SET_PDEATHSIG`` is tied to that) or with its input.
 
-Not covered: a kernel without Landlock (``read.isolation`` refuses it). The parent takes only JSON, so a subverted
-parser can send wrong text, not code.
+Not covered: a kernel that does not isolate network and files (``read.isolation`` refuses it). The parent takes only
+JSON, so a subverted parser can send wrong text, not code.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Whoever reaches Ray's processes can run code. Workers started here therefore live in a network with only its loopback
 (``confined.own_loopback``), or do not start; a cluster must be listed (``ingest.clusters``) and admits by its token
-(``RAY_AUTH_TOKEN``). There are no usage statistics, dashboard or worker logs; Ray's files lie in a temporary folder.
+(``RAY_AUTH_TOKEN``). There are no usage statistics, dashboard or worker logs. Ray's files lie in a temporary folder for
+this user only, removed at the end or, after a kill, by the next import.
 
 A lost worker's step is repeated up to ``RETRIES`` times. Only this process writes; if that fails, ``LibraryError`` is
 raised, nothing has changed, and the next run reuses the vectors made so far.
@@ -78,9 +79,8 @@ def workers(settings: IngestSettings, address: str = "", count: int = 0) -> Iter
     if address:
         _check_reachable(address)
     else:
-        os.environ.update(
-            {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-        )  # in case the kernel's isolation fails
+        # In case the kernel's isolation fails
+        os.environ.update({"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)})
         if not confined.own_loopback():
             raise UsageError("import.ray_network")
     import ray  # it reads the environment and starts threads
@@ -118,7 +118,8 @@ def _connection(ray: Any, how: dict[str, Any], folder: Path) -> Iterator[None]:
         ray._private.worker.print_to_stdstream = lambda *_, **__: None
         yield
     finally:
-        interrupting = signal.signal(signal.SIGINT, signal.SIG_IGN)  # the import is complete
+        # The import is complete: Ctrl-C now must not report it as interrupted
+        interrupting = signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         with suppress(Exception), _silence_stderr():
             ray.shutdown()

@@ -4,6 +4,8 @@ First match: a line that ends in ``JOINER`` continues unchanged (its reader knew
 without a blank; "pre-" before "and" keeps hyphen and blank; a hyphen between small letters is removed, after capitals
 or before a capital or figure it stays ("COVID-" "19"); nothing follows a dash, slash or comparison sign that touches
 the word before it ("5–" "10 mg/" "kg", "脂肪≥" "40%"); Chinese characters join directly; all else with a blank.
+
+Not covered: whether a hyphen between small letters belongs to the word; a reader that knows says so by ``JOINER``.
 """
 
 from __future__ import annotations

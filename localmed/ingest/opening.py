@@ -27,7 +27,7 @@ from localmed.ingest.ahead import Items, Parsers, Reading, Task
 from localmed.ingest.engine import Engine, FarParsers
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.parsed import Fault, SourceRecord, named
-from localmed.ingest.parsing import Parser, rename_file
+from localmed.ingest.parsing import Parser, rename_in_error
 from localmed.ingest.sources import Source
 from localmed.library import layout, originals
 from localmed.library.originals import Keep
@@ -165,7 +165,7 @@ class Opening(AbstractContextManager["Opening"]):
             reader = readers.name_of(renamed_file, self._manifest.reader)
             sha256 = self._keep(renamed_file, self._settings.read.file_bytes)
         except InputError as error:
-            return [Fault(named(member), rename_file(error, renamed_file.name, name).messages[0])]
+            return [Fault(named(member), rename_in_error(error, renamed_file.name, name).messages[0])]
         finally:
             renamed_file.unlink()
         return [Part(sha256, reader, name, member)]

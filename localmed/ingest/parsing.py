@@ -124,7 +124,7 @@ class Parser(AbstractContextManager["Parser"]):
             child = self._send(json.dumps(request).encode("ascii") + b"\n", bounds)
             yield from _bounded(child.answers(path), path, bounds)
         except InputError as error:
-            raise rename_file(error, path.name, name) from None
+            raise rename_in_error(error, path.name, name) from None
         finally:
             if own_child or not (self._child and self._child.well):
                 self.close()
@@ -270,7 +270,7 @@ def _error(kind: str, entry: Any) -> InputError:
     return error
 
 
-def rename_file(error: InputError, stored: str, name: str) -> InputError:
+def rename_in_error(error: InputError, stored: str, name: str) -> InputError:
     """``error`` with the name of the stored copy replaced by the file's own name."""
 
     def change(value: Parameter) -> Parameter:

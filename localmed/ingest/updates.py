@@ -61,8 +61,11 @@ def imported_collections(data: Path, catalogue: Catalogue) -> list[str]:
     return [name for name in names if name in refused or catalogue.files(name)]
 
 
-def read_again(catalogue: Catalogue, removed: Iterable[Document]) -> None:
-    """Have the next import read the files of ``removed`` documents again, which restores them."""
+def mark_to_read_again(catalogue: Catalogue, removed: Iterable[Document]) -> None:
+    """Have the next import read the files of ``removed`` documents again, which restores them.
+
+    To keep a document out, withdraw it.
+    """
     for collection, source in {(document.collection, document.source) for document in removed}:
         file = catalogue.file(collection, source)
         if not catalogue.of_file(collection, source):

@@ -36,7 +36,7 @@ _STORED = (*COLUMNS, *GOVERNANCE, "more")
 _DIGESTED = (*_STORED, "file")  # covered by a row's digest
 _GONE = ("document", "collection", "title", "edition", "replaced_by", "time")
 _GOVERNED = 3  # first schema with governance
-_OLDEST = 2  # readable schema; the one before had no kinds of collections
+_OLDEST = 2  # oldest readable schema; the one before had no kinds of collections
 _TUPLES = ("identifiers", "publication_types", "mesh", "tags")
 
 

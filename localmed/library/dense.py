@@ -218,8 +218,8 @@ def _quoted(values: Iterable[str]) -> str:
 class Nearest:
     """The dense indexes of a data folder, opened at first use: the model host's dense search for other processes.
 
-    LanceDB's import takes longer than the rest of a command's question. The caller holds the generation's lease. One
-    thread at a time.
+    LanceDB's import takes longer than the rest of a command's question, so the model host keeps the indexes open. The
+    caller holds the generation's lease, so that nothing is removed during a search. One thread at a time.
     """
 
     def __init__(self, data: Path) -> None:

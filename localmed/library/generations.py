@@ -6,9 +6,10 @@
     <data>/current              symbolic link to the generation being served
 
 A published generation never changes. The next one is built in ``generations/building`` from hard links of the Lance and
-Tantivy files (immutable once written) and copies of the SQLite files (written in place). ``publish`` hashes new files,
-writes the manifest, syncs every new file and folder (neither engine does), runs the gate (``guarded``), renames the
-folder and swaps the link. After a crash before the swap the old generation is served, after it the new one.
+Tantivy files (immutable once written) and copies of the SQLite files (written in place; ``graph.sqlite`` is linked, and
+copied before its first change). ``publish`` hashes new files, writes the manifest, syncs every new file and folder
+(neither engine does), runs the gate (``guarded``), renames the folder and swaps the link. After a crash before the swap
+the old generation is served, after it the new one.
 
 A reader holds a shared lock on ``lease``, so that pruning removes nothing it reads. Other modules reach a generation's
 folder only by ``with lease(data) as generation`` (``tests/lint.py``), unless they hold the writer lock.
@@ -153,7 +154,7 @@ def read_manifest(generation: Path) -> Manifest:
     return manifest
 
 
-@lru_cache(maxsize=16)  # a refresh reads each manifest some ten times, 10 ms each
+@lru_cache(maxsize=16)  # keyed by the whole text; a refresh reads each manifest some ten times
 def _parsed(text: str) -> Manifest:
     return Manifest.from_json(text)
 
@@ -217,7 +218,7 @@ def check(generation: Path, whole: bool) -> list[Message]:
     return intact.find_faults(generation, manifest.files, manifest.format >= DIGESTS, whole)
 
 
-def read_faults(data: Path, number: int) -> list[Message]:
+def find_faults_in_full(data: Path, number: int) -> list[Message]:
     """Return the faults of generation ``number``, every byte read, also without its lease (``localmed repair``)."""
     try:
         return check(folder(data) / f"{number:04d}", whole=True)
@@ -248,7 +249,7 @@ AT_ONCE = Patience()
 def lock_writer(data: Path, patience: Patience = AT_ONCE) -> IO[str]:
     """Take the writer lock, held until the file is closed or the process ends.
 
-    Raise ``Busy`` if another process holds it for longer than ``patience`` allows.
+    Raise ``Busy`` if somebody else, another thread included, holds it for longer than ``patience`` allows.
     """
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
     stream = (data / layout.WRITER_LOCK).open("a+")
@@ -323,7 +324,7 @@ def has_lease(data: Path, number: int) -> bool:
 
 
 def in_use(data: Path) -> bool:
-    """Whether another process reads any generation; the caller holds the writer lock."""
+    """Whether any generation is leased, also by this process; the caller holds the writer lock."""
     for number in numbers(data):
         with suppress(OSError), files.open_own(path_of(data, number) / LEASE) as stream:
             if not files.lock(stream):

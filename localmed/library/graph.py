@@ -22,7 +22,7 @@ from typing import Any
 from localmed.domain import Passage, digest
 from localmed.domain.errors import Damaged
 from localmed.library import generations
-from localmed.library.migrations import GRAPH, add_checksums, migrate, open_database
+from localmed.library.migrations import GRAPH, add_checksum_functions, migrate, open_database
 from localmed.library.reading import open_immutable, open_published
 from localmed.library.terms import KINDS, Term, folded
 from localmed.text.language import detect
@@ -111,7 +111,7 @@ class Graph:
         self._database.execute("PRAGMA temp_store = MEMORY")
         self._hidden: frozenset[str] = frozenset()
         self._database.execute("CREATE TEMP TABLE hidden (source INTEGER PRIMARY KEY)")
-        add_checksums(self._database)
+        add_checksum_functions(self._database)
         self._database.create_function("cited_as", 2, digest, deterministic=True)
         summed = self._database.execute("PRAGMA user_version").fetchone()[0] >= _SUMMED and not writable
         for table, columns in _COLUMNS.items():  # look-ups read these views, which hide rows and compare checksums

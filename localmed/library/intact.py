@@ -47,8 +47,8 @@ class FileEntry:
 def find_faults(generation: Path, entries: Mapping[str, FileEntry], known: bool, whole: bool) -> list[Message]:
     """Return the faults of the files of ``generation``: missing, or of another size or hash.
 
-    Hashed are files that were touched or decayed in the sample since the last hash; all files with ``whole``, and none
-    unless the earlier looks are ``known``.
+    With ``whole`` all files are hashed. Otherwise those that were touched, or decayed in the sample, since the last
+    hash; none if the earlier looks are not ``known``.
     """
     looks, now = read_looks(generation), {name: stat_look(generation / name) for name in entries}
     problems = {name: problem for name, entry in entries.items() if (problem := _misfit(name, now[name], entry))}

@@ -1,7 +1,7 @@
 """Every file and folder of the data folder: its kind, its writer, and whether a backup contains it.
 
-Backup, restore, the whole check and ``doctor`` read this table, and the code takes the names from here. Names that are
-not in it are reported and in no backup, except those that a system or a file server creates (``lost+found``).
+Backup, restore, the whole check and ``doctor`` read this table, and the code takes the names from here. A name that is
+not in it is in no backup, and is reported unless a system or a file server creates it (``lost+found``).
 """
 
 from __future__ import annotations

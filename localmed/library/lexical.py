@@ -109,7 +109,7 @@ class LexicalIndex(TantivyIndex):
         return sorted(again, key=lambda row: -row[2])[:limit]
 
     def _bm25(self, field: str, terms: Sequence[str], texts: Mapping[str, list[str]]) -> dict[str, float]:
-        """Return the score of each of ``texts`` (their terms), with the mean length of these texts."""
+        """Return the score of each of ``texts`` (their terms); their mean length approximates that of all passages."""
         mean = sum(map(len, texts.values())) / max(len(texts), 1) or 1.0
         weights = {term: self._rarity(self._frequency(field, term)) for term in terms}
         scores = {}

@@ -174,7 +174,7 @@ def open_database(
     except sqlite3.DatabaseError as error:
         raise translate_error(path, error) from None
     try:
-        add_checksums(connection)
+        add_checksum_functions(connection)
         if wal:
             _use_wal(connection, patience)
             connection.execute("PRAGMA synchronous = FULL")
@@ -187,7 +187,7 @@ def open_database(
     return connection
 
 
-def add_checksums(connection: sqlite3.Connection) -> None:
+def add_checksum_functions(connection: sqlite3.Connection) -> None:
     """Add the SQL functions of rows with checksums: ``checksum(...)``, and ``sound(sum, ...)``, which fails on a
     mismatch.
     """
@@ -237,7 +237,7 @@ def _read_rows(path: Path, mode: str, query: str) -> list[tuple[Any, ...]]:
     require_file(path)
     source = f"{path.absolute().as_uri()}?{mode}"
     with closing(sqlite3.connect(source, uri=True, timeout=BUSY_SECONDS)) as database:
-        add_checksums(database)
+        add_checksum_functions(database)
         return database.execute(query).fetchall()
 
 

@@ -130,7 +130,7 @@ def _needed(generation: Path) -> set[str]:
 
 
 def _cited(folder: Path) -> set[str]:
-    """Return every hash in the kept answers; raise ``Damaged`` if one cannot be read."""
+    """Return every hash in the kept answers; raise ``Damaged`` if an answer cannot be read."""
     try:
         texts = [files.own_bytes(file).decode() for file in sorted(folder.glob("*"))]
     except (OSError, UnicodeDecodeError):

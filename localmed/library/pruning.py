@@ -3,7 +3,7 @@
 Consecutive generations with the same documents, encoder and concept graph are one *state*, of which the newest is kept:
 a week of small changes (titles, marks, dates) does not push out the last imports. The served generation, its parent,
 ``generations.settled_number`` and leased generations are kept too. An unreadable generation counts for no state; it is
-kept while an older one is.
+kept while an older one is. Not covered: a state whose documents return after another state counts again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ State = tuple[str, ...]  # equal where a rollback from one to the other would ch
 
 
 def prune(data: Path, keep: int) -> list[int]:
-    """Remove all generations but the newest ``keep`` states; return their numbers.
+    """Remove all generations but the newest ``keep`` states; return the numbers of the removed ones.
 
     The served one, its parent, leased ones and, unless ``keep`` is 1, ``generations.settled_number`` are never removed.
     """

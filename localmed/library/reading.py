@@ -55,8 +55,9 @@ def open_immutable(path: Path, factory: type[sqlite3.Connection] = sqlite3.Conne
 
 
 def open_published(path: Path, migrations: Sequence[str], oldest: int = 1) -> tuple[sqlite3.Connection, int]:
-    """Open it and return its schema number; raise ``Damaged`` if it cannot be read, or not by this version. Never
-    migrates.
+    """Open a published SQLite file read-only, never migrating it; return the connection and its schema number.
+
+    Raise ``Damaged`` if the file cannot be read, or not by this version.
     """
     database = open_immutable(path, Checked)
     try:
@@ -98,7 +99,7 @@ def reading_stored(code: str, /, **parameters: Parameter) -> Iterator[None]:
 
 @contextmanager
 def name_damage(generation: Path) -> Iterator[None]:
-    """Add the damaged file's name to an ``UnreadableIndex``; if every file is intact, raise it unchanged."""
+    """Raise ``Damaged`` with the damaged file in place of an ``UnreadableIndex``; unchanged if every file is intact."""
     try:
         yield
     except UnreadableIndex as error:

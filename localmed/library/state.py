@@ -88,7 +88,7 @@ def rows(data: Path, patience: float = BUSY_SECONDS) -> Iterator[State]:
 
 @contextmanager
 def transaction(state: State) -> Iterator[None]:
-    """Run the block in one exclusive transaction, rolled back if it fails."""
+    """Run the block in one write transaction that no other writer interleaves; roll back if it fails."""
     state.execute("BEGIN IMMEDIATE")
     try:
         yield

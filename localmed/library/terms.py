@@ -1,5 +1,6 @@
-"""A terminology's entry for one concept, and the folding of names for look-up. Shared by terminology readers and
-graph.
+"""A terminology's entry for one concept, and the folding of names for look-up.
+
+Terminology readers yield ``Term``s for the concept graph, as other readers yield ``parsed.SourceRecord``s.
 """
 
 from __future__ import annotations

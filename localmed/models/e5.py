@@ -133,7 +133,7 @@ class Uncentred:
 
     def encode(self, texts: Sequence[str], kind: Literal["passage", "query"]) -> Vectors:
         """See ``Embedder.encode``."""
-        return restore(self._encoder.encode(texts, kind))
+        return undo_centring(self._encoder.encode(texts, kind))
 
 
 @cache
@@ -149,7 +149,7 @@ def centre(vectors: Vectors) -> Vectors:
     return unit
 
 
-def restore(vectors: Vectors) -> Vectors:
+def undo_centring(vectors: Vectors) -> Vectors:
     """Invert ``centre``: the point of length one in the vector's direction from the mean."""
     mean = _common_component()
     along = vectors @ mean

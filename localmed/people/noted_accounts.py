@@ -20,7 +20,7 @@ from localmed.domain.accounts import rights_of as rights_text
 from localmed.domain.errors import AccountsAltered, LocalmedError
 from localmed.library.in_force import Changing, in_force
 from localmed.library.journal import ACCOUNTS, Entry, accounts_digest
-from localmed.library.migrations import add_checksums, migrate
+from localmed.library.migrations import add_checksum_functions, migrate
 from localmed.library.state import FILE, Remembered, selected
 from localmed.library.state_migrations import STATE
 
@@ -108,7 +108,7 @@ def _as_it_stands(user: str, role: str, groups: str, disabled: int) -> Account:
 def restore(state: sqlite3.Connection, listed: Iterable[Account], passwords: bool) -> None:
     """Set these rights of the accounts ``listed``; without ``passwords`` remove all passwords. All logins end."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
-        add_checksums(fresh)
+        add_checksum_functions(fresh)
         migrate(fresh, STATE, FILE)
         made = fresh.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'accounts'")
         for name, sql in made:  # checksum triggers, which somebody may have removed

@@ -1,8 +1,8 @@
 """How a child process confines itself: memory, processor time, its parent's end, network, files, output.
 
-The kernel enforces it, whatever the child's libraries do. Not covered: a kernel without Landlock, where the child can
-read what its user can read. Run as a module, it prints who can confine a process here: for the network "kernel" or
-"interpreter", for files "kernel" or "nobody".
+The kernel enforces it, whatever the child's libraries do, except where it cannot isolate network or files. Not covered:
+a kernel without Landlock, where the child can read what its user can read. Run as a module, it prints who can confine a
+process here: for the network "kernel" or "interpreter", for files "kernel" or "nobody".
 """
 
 from __future__ import annotations
@@ -70,18 +70,18 @@ def limit_memory(size: int) -> None:
 def no_core_dump() -> None:
     """Never dump core, which could leave patient text on the disk.
 
-    Programs that keep dumps (systemd-coredump, apport) ignore the limit. Others of this user cannot read the memory
-    either.
+    Programs that keep dumps (systemd-coredump, apport) ignore the limit, so the process is also made undumpable. Other
+    processes of this user cannot read its memory then either.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def leave_network() -> str:
-    """Leave the network, before any library starts a thread; return "kernel" or "interpreter", which enforces it.
+    """Leave the network, before any library starts a thread; return who enforces it, "kernel" or "interpreter".
 
     The kernel does if it allows an empty network, which children share. Otherwise Python's audit hook does, which C
-    code bypasses; so it is called too if a process may not leave its parent's empty network.
+    code bypasses. "interpreter" is also returned if the process may not leave the empty network of its parent.
     """
     sys.addaudithook(_refuse_sockets)
     unshare = ctypes.CDLL(None, use_errno=True).unshare
@@ -161,7 +161,7 @@ def _refuse_sockets(event: str, _arguments: Any) -> None:
 
 
 def place(error: BaseException) -> str:
-    """The class of ``error`` and the line of our code that raised it; never its message, which may quote text."""
+    """The class of ``error`` and the last line of our code that it passed; never its message (may quote text)."""
     ours = [frame for frame in traceback.extract_tb(error.__traceback__) if "localmed" in frame.filename]
     where = f" at {Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else ""
     return f"{type(error).__name__}{where}"

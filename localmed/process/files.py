@@ -99,7 +99,10 @@ def exchanged(folder: Path) -> Path:
 
 
 def lock(file: int | IO[str] | IO[bytes], *, shared: bool = False, wait: bool = False) -> bool:
-    """Lock an open file or folder until it is closed; False if another process has the lock and not ``wait``."""
+    """Lock an open file or folder until it is closed, alone or ``shared`` with other shared locks.
+
+    False if another opening of it, in this process or another, has the lock and not ``wait``.
+    """
     try:
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
@@ -164,8 +167,9 @@ def open_own(path: Path) -> io.BufferedReader:
 
 
 def read_part(path: Path, start: int, count: int) -> bytes:
-    """``count`` bytes of a file from ``start`` on, in three system calls (each waits for the interpreter); raise
-    ``OSError``.
+    """``count`` bytes of a file from ``start`` on, fewer at its end; raise ``OSError`` if it cannot be read.
+
+    Three system calls: a thread that reads many small files waits for the interpreter after each.
     """
     handle = os.open(path, _FLAGS)
     try:

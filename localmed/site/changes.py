@@ -90,7 +90,7 @@ def remove(session: Session, documents: Sequence[Document]) -> int:
         change,
     ):
         builder.remove(document.id for document in documents)
-        updates.read_again(builder.catalogue, documents)
+        updates.mark_to_read_again(builder.catalogue, documents)
         change.generation = builder.publish(message("generation.made.remove", count=len(documents)))
         change.outcome = f"{len(documents)}"
     return change.generation

@@ -221,7 +221,7 @@ def repair(session: Session, step: Step, hooks: Hooks = SILENT) -> None:
 
 
 def _find_fault(data: Path, number: int) -> Message | None:
-    problems = generations.read_faults(data, number)
+    problems = generations.find_faults_in_full(data, number)
     return message("generation.damaged.what", name=f"{number:04d}", problem=problems[0]) if problems else None
 
 

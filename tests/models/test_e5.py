@@ -16,7 +16,7 @@ import pytest
 
 from localmed.domain.errors import ModelError
 from localmed.models import e5
-from localmed.models.e5 import DIMENSIONS, E5, MAX_TOKENS, PACKAGE, PREFIXES, Uncentred, centre, restore
+from localmed.models.e5 import DIMENSIONS, E5, MAX_TOKENS, PACKAGE, PREFIXES, Uncentred, centre, undo_centring
 from tests.models.e5_export import export
 from tests.words import pattern
 
@@ -71,7 +71,7 @@ def test_cosines_mean_what_they_mean_with_the_other_encoders(encoder: E5) -> Non
     assert Uncentred(encoder).identity.version == metadata.version(PACKAGE) != encoder.identity.version
     vectors = np.random.default_rng(1).normal(size=(50, DIMENSIONS)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    assert np.allclose(restore(centre(vectors)), vectors, atol=1e-5), "what was taken away can be put back"
+    assert np.allclose(undo_centring(centre(vectors)), vectors, atol=1e-5), "what was taken away can be put back"
 
 
 def test_unit_vectors_in_order(encoder: E5) -> None:

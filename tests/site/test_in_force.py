@@ -31,7 +31,7 @@ from localmed.library import in_force, journal, older
 from localmed.library.access import hidden_from
 from localmed.library.in_force import copy_of
 from localmed.library.journal import entry_from
-from localmed.library.migrations import add_checksums, migrate
+from localmed.library.migrations import add_checksum_functions, migrate
 from localmed.library.state_migrations import BEFORE_JOURNAL, STATE
 from localmed.people import accounts
 from localmed.site import audit, changes, stops
@@ -338,7 +338,7 @@ def as_before(data: Path, access: str = "access.json") -> None:
     """Give the data folder the files that localmed wrote before there was a journal in ``site.sqlite``."""
     now = in_force.in_force(data)
     with closing(sqlite3.connect(data / "state.sqlite", isolation_level=None)) as state:
-        add_checksums(state)
+        add_checksum_functions(state)
         migrate(state, STATE[:BEFORE_JOURNAL], "state.sqlite")
         for stop in now.stops:
             row = (stop.kind, stop.name, stop.reason, stop.user, stop.time)

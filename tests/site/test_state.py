@@ -19,7 +19,7 @@ from localmed.domain import SearchFilter
 from localmed.domain.accounts import Account, SessionRole
 from localmed.domain.errors import Damaged, UsageError
 from localmed.library import generations, in_force, state
-from localmed.library.migrations import add_checksums
+from localmed.library.migrations import add_checksum_functions
 from localmed.library.state import rows, selected
 from localmed.people import accounts, history, logins, tokens
 from localmed.process.hooks import SILENT
@@ -302,7 +302,7 @@ def forged(settings: Settings, statement: str) -> None:
     """As somebody changes it who makes the checksum and the count anew: only the audit log knows better."""
     changed(settings, statement)
     with closing(sqlite3.connect(settings.data / "site.sqlite")) as database:
-        add_checksums(database)
+        add_checksum_functions(database)
         database.execute("UPDATE accounts SET sum = checksum(user, role, groups, source, password, disabled, subject)")
         database.commit()
 

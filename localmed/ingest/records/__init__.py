@@ -1,7 +1,8 @@
 """Reads patient records (text, C-CDA, FHIR) as ``PatientRecord``: bytes in, a value out, nothing stored.
 
-Names, numbers, addresses and dates of birth are removed. A file about two patients is refused, because advice for the
-wrong one is worse than none. Errors quote nothing of a record.
+Labelled names, addresses and dates of birth, and personal numbers, are removed (``parts.strike_identifiers``); a name
+without a label stays. A file about two patients is refused, because advice for the wrong one is worse than none. Errors
+quote nothing of a record.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Coded entries are read; a section without any is read as prose. An entry's name 
 it references. Entries that ended by the document's date are left out. Document type declarations, entities and
 external references are refused.
 
-The library ``ccda-to-fhir`` 0.3 refused each of six documents because of one observation, and quoted the patient's
-text.
+The library ``ccda-to-fhir`` 0.3 is not used: it refused each of six documents because of one observation, and quoted
+the patient's text in the error.
 """
 
 from __future__ import annotations

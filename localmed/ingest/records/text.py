@@ -4,7 +4,8 @@
   something, or concern another person, is quoted instead.
 - *Results* are the values under a heading of results, on lines that contain only values.
 - *Age* and *sex* are as labelled, else as in the first sentence with an age.
-- Any other medicine is *named* with its sentence, unless it was named before and is stopped there.
+- Any other medicine is *named* with its sentence, unless it was named before and this sentence may say that it is
+  stopped.
 - All else but identifiers is quoted (*unread*), so nothing is dropped silently.
 
 No conclusion is drawn from a sentence: who takes what, and since when, is left to the reader or a model. Headings are

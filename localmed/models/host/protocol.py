@@ -239,7 +239,10 @@ class Wire:
             raise Broken from None
 
     def receive(self, wait: float) -> Any:
-        """The next message, None if none begins within ``wait`` seconds; close the connection after an error."""
+        """The next message, None if none begins within ``wait`` seconds.
+
+        Raise ``Broken``, or ``ModelError`` if it is too large; the connection cannot be used after either.
+        """
         deadline = 0.0
         while not self._waiting:
             try:

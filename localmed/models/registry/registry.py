@@ -8,9 +8,9 @@
     <folder>/registry.lock     held by the process that changes something
 
 ``add`` inspects the file's header in a child process, copies the file, checks the hash if the manifest has one, and
-records the model last, so that it is there completely or not at all. A copy is hash_file while it is written, under a
-temporary name, synced, and renamed. A folder that already lies under ``<folder>`` is hash_file in place, and so is a
-complete copy that an interrupted call did not record. A file that changes while it is hash_file is refused.
+records the model last, so that it is there completely or not at all. A copy is hashed while it is written, under a
+temporary name, synced, and renamed. A folder that already lies under ``<folder>`` is hashed in place, and so is a
+complete copy that an interrupted call did not record. A file that changes while it is hashed is refused.
 
 ``open`` returns the paths of a model only if every file has the size, timestamps (including ctime) and CRC-32 of its
 last full hash and the folder has no other files; the CRC finds flipped bits on the disk. If only timestamps differ, it
@@ -226,7 +226,7 @@ class Registry:
                 raise UsageError("model.registered", name=choice.name)
             if not inside and not left and (self.folder / choice.name).exists():
                 raise UsageError("model.folder_there", folder=str(self.folder / choice.name))
-            header, template = read_header(choice), find_template(choice, template)
+            header, template = read_header(choice), choose_template(choice, template)
             if started:
                 started(sum(path.stat().st_size for path in choice.files.values()))
             files = left or (self._hash(choice, progress) if inside else self._copy(choice, progress))
@@ -392,7 +392,7 @@ def read_header(choice: Choice) -> Header | None:
     return header
 
 
-def find_template(choice: Choice, template: str) -> str:
+def choose_template(choice: Choice, template: str) -> str:
     """The chat template: ``template``, else the manifest's; "" if the model neither chats nor is a GGUF that judges.
 
     Raise ``BadSettings`` for an unknown template, ``UsageError`` for a missing one.

@@ -197,7 +197,7 @@ def find_drawn(page: Any, drawn: Rules) -> list[Grid] | None:
 SIDE_BY_SIDE = 3  # least rows of two or more pieces
 OVER = 2.0  # points by which a line of text extends across a column's edge on both sides
 ASTRAY = 12.0  # points, one character: largest error of a predicted edge
-PART = 0.6  # of a predicted table: a ruled table below it is only a part of that table
+PART = 0.6  # of a predicted table's area: a ruled table with less of it is only a part of that table
 OVERLAP = 0.3  # of a predicted table: a larger share inside a ruled table is the same table
 
 

@@ -115,7 +115,7 @@ def rows(items: Sequence[Item]) -> list[list[Item]]:
 
 
 def _same_row(row: Sequence[Placed], item: Placed) -> bool:
-    """Whether ``item`` shares half of its core with the first of ``row``, and is not distant and of another size."""
+    """Whether ``item`` and the first of ``row`` share over half of the smaller core, not far and unlike in size."""
     top, bottom = _core(row[0])
     upper, lower = _core(item)
     shared = min(bottom, lower) - max(top, upper)

@@ -40,7 +40,7 @@ from localmed.ingest.readers.pdf.paragraphs import (
     paragraphs,
 )
 from localmed.ingest.readers.pdf.scan import read_scans
-from localmed.ingest.readers.pdf.tables import TOP_OF_PAGE, Carry, make_line, make_notes, table_blocks
+from localmed.ingest.readers.pdf.tables import TOP_OF_PAGE, Carry, make_line, table_blocks, table_notes
 from localmed.ingest.readers.pdf.text import Piece, clean_text
 
 # --- headers, footers, page numbers and margin stamps -----------------------------------------------------------------
@@ -240,7 +240,7 @@ def read(path: Path, mapping: FieldMapping) -> Iterator[SourceRecord | Fault | W
             flow.parts += [item if isinstance(item, Block) else _block(item, flow.carry) for item in lying.parts]
     blocks = tuple(_mark_hyphens(_blocks(flow, body)))
     title = _title(metadata, [page for page in kept if not page.garbled], body) or path.stem
-    notes = (*_notes(kept, removed), *make_notes(flow.carry), *((message("pdf.end_lost"),) if cut else ()))
+    notes = (*_notes(kept, removed), *table_notes(flow.carry), *((message("pdf.end_lost"),) if cut else ()))
     yield SourceRecord("", title, blocks, pages=count, notes=notes, lost=sum(page.lost for page in kept))
 
 

@@ -320,7 +320,7 @@ def count_lost_cells(pieces: Sequence[Piece], rows: Sequence[Sequence[Piece]], r
     return len({piece.cell for piece in left if piece.middle > top or _bare(piece.text) not in named})
 
 
-def make_notes(carry: Carry) -> Iterator[Message]:
+def table_notes(carry: Carry) -> Iterator[Message]:
     """Notes for the librarian: the number of lost cells by page, and the pages with uncertain tables."""
     for page, cells in carry.lost.items():
         yield message("pdf.cells_lost", page=page, count=cells)

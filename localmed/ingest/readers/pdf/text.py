@@ -27,7 +27,7 @@ from localmed.ingest.ocr.child import Frame, gutters
 from localmed.ingest.readers.pdf.layout import Placed
 
 GAP_EMS = 1.0  # justified lines stretch word spaces to about 0.8 em; column gutters are 1 em and more
-NARROW_EMS = 0.4  # at the edge of a column
+NARROW_EMS = 0.4  # of a gap at the edge of a column; narrower is a word space
 SUPERSCRIPT_SHARE = 0.8  # a raised digit is set at 60-70 % of its line; full-size raised text is a table's own offset
 MARK_CHARACTERS, MOST_MARKS = 4, 500  # of a mark, and on a page
 MARK_SIZE = 0.9  # of its line's type, at most

@@ -13,7 +13,7 @@ from localmed.ingest import line_ends
 from localmed.ingest.chunking import text_of
 from localmed.ingest.readers.pdf.grid import Grid, keep_tables
 from localmed.ingest.readers.pdf.paragraphs import paragraphs
-from localmed.ingest.readers.pdf.tables import Carry, count_lost_cells, make_notes, table_blocks
+from localmed.ingest.readers.pdf.tables import Carry, count_lost_cells, table_blocks, table_notes
 from localmed.ingest.readers.pdf.text import Cell, Piece, join_row
 from tests.ingest.readers.pdf import fixtures as make
 from tests.ingest.readers.pdf.test_reader import read_one
@@ -223,7 +223,7 @@ def test_a_cell_that_came_into_no_row_is_told() -> None:
         carry = Carry()
         table_blocks(Grid(50, 50, 250, 90, (50, 150, 250), height, tuple(CELLS[:4])), pieces, 7, True, carry)
         assert carry.lost == lost
-    assert words(list(make_notes(Carry(lost={7: 2})))) == [said("pdf.cells_lost", page=7, count=2)]
+    assert words(list(table_notes(Carry(lost={7: 2})))) == [said("pdf.cells_lost", page=7, count=2)]
 
 
 def test_two_tables_of_one_page_have_cells_of_their_own(tmp_path: Path) -> None:
