@@ -18,8 +18,9 @@ for all terms that no source defines, one for each question, and one check.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
 
 from localmed.answering import check
@@ -132,8 +133,9 @@ def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: P
     language, cited = detect(order), _Cited()
     terms, more = yield from _terms(order, plan)
     lines, of_lines = yield from _lines(order, language, plan)
-    taken = tuple(term for term in terms if not is_stopped(order, term))
-    looked_up = yield from _looked_up(_first_occurrences(taken), language, filters, plan, cited)
+    looked_up = yield from _looked_up(
+        _first_occurrences(terms, partial(is_stopped, order)), language, filters, plan, cited
+    )
     of_terms = yield from _drafted_terms(looked_up, language, plan, task.known, cited)
     questions, cut = _questions(task)
     asked = yield from _asked(replace(task, questions=questions), terms, filters, plan, provenance, cited)
@@ -174,11 +176,14 @@ def _terms(text: str, plan: Plan) -> Step[tuple[tuple[OrderTerm, ...], Notes]]:
     return (yield from attempt(MEDICAL_TERMS, OrderInput(text)))
 
 
-def _first_occurrences(terms: tuple[OrderTerm, ...]) -> list[OrderTerm]:
-    """Each term where it first stands."""
+def _first_occurrences(
+    terms: tuple[OrderTerm, ...], without: Callable[[OrderTerm], bool] = lambda _: False
+) -> list[OrderTerm]:
+    """Each term where it first stands, except occurrences that ``without`` excludes."""
     first: dict[str, OrderTerm] = {}
     for term in terms:
-        first.setdefault(folded(term.text), term)
+        if (name := folded(term.text)) not in first and not without(term):
+            first[name] = term
     return list(first.values())
 
 
