@@ -76,7 +76,7 @@ def subjects(read: Question) -> tuple[Subject, ...]:
 def absent(read: Question, asked: Sequence[Subject], library: Library) -> tuple[str, ...]:
     """The medicines and unlisted words of a question that no readable document has."""
     held = [one.written for one in asked if one.ingredients and not _is_held(one, library)]
-    return (*held, *_unlisted(read, library.lexical.holds))
+    return (*held, *_unlisted(read, lambda word: bool(library.search_all(word, 1))))
 
 
 def _is_held(subject: Subject, library: Library) -> bool:

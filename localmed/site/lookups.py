@@ -155,6 +155,12 @@ def to_review(session: Session, collection: str, within: int) -> tuple[list[Docu
     return due + [document for document in stored if document.id in lapsed and document not in due], lapsed
 
 
+def count_lacking(session: Session, collection: str) -> dict[str, int]:
+    """How many documents in use have no owner ("unowned"), and how many no date of review ("undated")."""
+    governed = [it.governance for it in documents(session, collection) if it.status is Status.CURRENT]
+    return {"unowned": sum(not it.owner for it in governed), "undated": sum(not it.review_by for it in governed)}
+
+
 def _documents(workspace: Workspace, collection: str) -> list[Document]:
     library = workspace.library
     if collection:

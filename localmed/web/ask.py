@@ -95,10 +95,13 @@ def form_page(visit: Visit, typed: str = "", fault: Message | None = None, asked
 
 
 def _morning(visit: Visit) -> dict[str, Any]:
-    """For librarians: the report of the last night, uploads that wait, documents due for review."""
-    night = next(iter(nights.nights(visit.site.data, 1)), None) if visit.may(Right.LIBRARY) else None
-    if night is None:
-        return {"morning": None, "no_night": visit.may(Right.MODELS) and not nights.nights(visit.site.data, 1)}
+    """For librarians: the report of the last night, uploads that wait, documents due for review.
+
+    Librarians and administrators are told if no night ever ran.
+    """
+    night = next(iter(nights.nights(visit.site.data, 1)), None)
+    if night is None or not visit.may(Right.LIBRARY):
+        return {"morning": None, "no_night": night is None and (visit.may(Right.LIBRARY) or visit.may(Right.MODELS))}
     due = len(lookups.to_review(visit.session, "", 0)[0])
     return {"morning": night, "waiting": len(uploads.listing(visit.session)), "due": due}
 

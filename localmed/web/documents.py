@@ -59,6 +59,7 @@ class DocumentFilter:
             and (self.only != "overdue" or bool(overdue))
             and (self.only != "notes" or bool(document.notes))
             and (self.only != "unowned" or not document.governance.owner)
+            and (self.only != "undated" or not document.governance.review_by)
             and lookups.matches_words(document, self.title)
         )
 
@@ -68,7 +69,7 @@ class DocumentFilter:
         return cls(*(str(form.get(name.name, "")) for name in fields(cls)))
 
 
-ONLY = ("overdue", "unowned", "notes")
+ONLY = ("overdue", "unowned", "undated", "notes")
 SORTS: dict[str, tuple[Callable[[Document], Any], bool]] = {  # key, newest first
     "title": (lambda it: it.title.casefold(), False),
     "edition": (lambda it: it.edition, True),
@@ -78,9 +79,9 @@ SORTS: dict[str, tuple[Callable[[Document], Any], bool]] = {  # key, newest firs
 
 
 @router.get("")
-def listing(visit: Librarian, collection: str = "", status: str = "") -> Response:
-    """The documents of a collection or a status."""
-    return _list_page(visit, DocumentFilter(collection, status))
+def listing(visit: Librarian, collection: str = "", status: str = "", only: str = "") -> Response:
+    """The documents of a collection or a status, or those that lack something."""
+    return _list_page(visit, DocumentFilter(collection, status, only=only))
 
 
 @router.post("")
@@ -184,6 +185,7 @@ def _document_page(
     ``tried`` is the passage that a question was to find.
     """
     details = lookups.document_details(visit.session, document_id)
+    stored = lookups.settable_values(details.document)
     headings = details.headings[:HEADINGS]
     shown = details.passages[:PASSAGES]
     more = len(details.passages) - len(shown)
@@ -204,7 +206,8 @@ def _document_page(
         more_headings=len(details.headings) - len(headings),
         more=more,
         answers=history.count_citing(visit.session.data, [details.document.id]),
-        values=lookups.settable_values(details.document) | (typed or {}),
+        stored=stored,
+        values=stored | (typed or {}),
         fault=fault,
         tried=tried or {"passage": ""},
     )
@@ -263,13 +266,15 @@ async def govern(visit: Librarian, document_id: str, request: Request) -> Respon
     """Set title, edition, tags and governance."""
     form = await request.form()
     values = {field: value.strip() for field in FIELDS if isinstance(value := form.get(field), str)}
-    return await run_in_threadpool(_set_governance, visit, document_id, values)
+    before = {field: str(form.get(f"was-{field}", "")) for field in values if f"was-{field}" in form}
+    return await run_in_threadpool(_set_governance, visit, document_id, values, before)
 
 
-def _set_governance(visit: Librarian, document_id: str, values: dict[str, str]) -> Response:
+def _set_governance(visit: Librarian, document_id: str, values: dict[str, str], before: dict[str, str]) -> Response:
+    """Set the ``values`` that differ from ``before``: a form made before an earlier save ended does not undo it."""
     document = lookups.document(visit.session, document_id)
-    stored = lookups.settable_values(document)
-    changed = {name: value for name, value in values.items() if value != stored[name]}
+    shown = lookups.settable_values(document) | before
+    changed = {name: value for name, value in values.items() if value != shown[name]}
     try:
         return _set(visit, document, changed)
     except UsageError as error:

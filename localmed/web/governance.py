@@ -118,6 +118,7 @@ def review(visit: Librarian, collection: str = "", within: int = 90) -> Response
     return pages.page(
         visit,
         "review.html",
+        lacking=lookups.count_lacking(visit.session, collection),
         documents=documents,
         lapsed=lapsed,
         remarked=lookups.remarked(visit.session),

@@ -46,9 +46,9 @@ def overview(visit: Safety, action: str = "", day: str = "", done: str = "", wha
     kind, _, name = what.partition(" ")
     now = "stopped" if name in stops.stopped(session.data, kind) else "lifted"
     names: dict[str, Sequence[str]] = {
+        stops.COLLECTION: sorted(lookups.collection_names(session)),
         stops.WORKFLOW: stops.WORKFLOWS,
         stops.MODEL: stops.MODELS,
-        stops.COLLECTION: sorted(lookups.collection_names(session)),
     }
     with Audit(session.data) as log:
         head = log.head()

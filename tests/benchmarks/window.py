@@ -14,6 +14,7 @@ import http.client
 import json
 import os
 import random
+import re
 import signal
 import socket
 import statistics
@@ -268,14 +269,12 @@ def _error(events: str) -> str:
 
 
 def _image(events: str) -> str:
-    """The address of the page image of an answer's first citation; "" where there is none."""
-    for line in events.splitlines():
-        if line.startswith('data: {"kind": "answer"'):
-            html = json.loads(line[6:])["value"]["html"]
-            _, _, rest = html.partition('class="cite" data-source href="')
-            path, _, query = rest.partition('"')[0].replace("&amp;", "&").partition("?")
-            return f"{path}/image?{query}" if path else ""
-    return ""
+    """The address of the page image of an answer's first section; "" where there is none."""
+    lines = (line[6:] for line in events.splitlines() if line.startswith('data: {"kind": "answer"'))
+    html = str(json.loads(next(lines, '{"value": {"html": ""}}'))["value"]["html"])
+    if not (link := re.search(r'href="(/answers/\w+/sources/\w+)\?([^"]*)" data-source', html)):
+        return ""
+    return f"{link[1]}/image?{link[2].replace('&amp;', '&')}"
 
 
 def capacity_of(port: int, readers: list[Reader]) -> float:
