@@ -21,6 +21,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import groupby
 
 from localmed.domain import Hit, Passage
@@ -42,6 +43,7 @@ NEAR = 0.15  # largest distance from the nearest line of all sections for a seco
 _CELL = re.compile(r"([^:：;；]{1,80})(?:: |：)([^;；]+)(?:[;；]|$)")  # of a table's row, see ingest/readers/tables.py
 _DEGREE = re.compile(r"(?i)(?:very )?(?:low|high|mild|moderate|severe)(?: risk)?|极?[低中高轻重][度危]?")  # a cell
 
+_medicines = lru_cache(20_000)(medicines.names)  # the lines of a library come again and again
 Similar = Callable[[Sequence[str]], Mapping[str, Sequence[float]]]  # ids of passages -> each line's similarity
 
 
@@ -84,7 +86,7 @@ def sections(
 
     def scored(one: Section) -> tuple[Section, list[float]]:
         above = " ".join((one.best.passage.title, *one.best.passage.headings))
-        of_lines = [medicines.names(line.text) if named else frozenset[str]() for line in one.lines]
+        of_lines = [_medicines(line.text) if named else frozenset[str]() for line in one.lines]
         held = medicines.names(above).union(*of_lines) if named else frozenset[str]()
         on = [any(it.is_among(names) for it in named) for names in of_lines]
         if any(it.is_among(held) for it in named):  # table rows on other medicines do not count

@@ -11,6 +11,9 @@ from localmed.domain.findings import Closeness, Question
 from localmed.library.library import Library
 from localmed.retrieval.question import read as as_read
 from localmed.retrieval.subjects import absent, closeness, subjects
+from localmed.site import changes
+from localmed.site.session import Session, local_caller
+from localmed.site.site import Site
 from tests.fakes import described, import_into, write
 
 TEXTS = {
@@ -52,6 +55,20 @@ def test_what_no_document_that_may_be_read_has(data: Path, typed: str, lacking: 
     read = Question(typed)
     with Library.open(data, frozenset({"secret"})) as library:
         assert absent(read, subjects(read), library) == lacking
+
+
+def test_a_word_that_only_a_withdrawn_document_has_is_lacking(tmp_path: Path) -> None:
+    settings = Settings(tmp_path / "data")
+    write(tmp_path / "docs", {"old.md": "# Zelvanine\n\nZelvanine 5 mg.\n", "new.md": "# Rubs\n\nHand rub.\n"})
+    import_into(settings, tmp_path / "docs")
+    read = Question("zelvanine dose")
+    with Library.open(settings.data) as library:
+        assert absent(read, (), library) == ()
+        (old,) = [one for one in library.catalogue.documents() if one.title == "Zelvanine"]
+    with Site(settings) as site:
+        changes.withdraw(Session(site, local_caller(settings)), old, True, "recalled")
+    with Library.open(settings.data) as library:
+        assert absent(read, (), library) == ("zelvanine",)
 
 
 @pytest.mark.parametrize(

@@ -330,6 +330,28 @@ def test_many_documents_are_set_in_the_list_and_one_on_its_page(copied_clients: 
     assert (document.title, document.tags) == ("Septic shock", ("icu", "night"))
 
 
+def test_what_nobody_answers_for_or_reviews_is_counted_and_listed(copied_clients: Clients) -> None:
+    librarian, sepsis = copied_clients("librarian"), document_id(copied_clients, "Sepsis")
+    count = len(lookups.documents(session_of(copied_clients)))
+    librarian.form(f"/library/documents/{sepsis}/govern", owner="Dr Lin")
+    page = librarian.get("/library/review").text
+    assert said("web.review.unowned", count=count - 1) in page
+    assert said("web.review.undated", count=count) in page
+    listed = librarian.get("/library/documents?only=unowned").text
+    assert f"/library/documents/{sepsis}" not in listed
+    assert f"/library/documents/{sepsis}" in librarian.get("/library/documents?only=undated").text
+
+
+def test_a_form_that_is_older_than_a_save_does_not_undo_it(copied_clients: Clients) -> None:
+    librarian, sepsis = copied_clients("librarian"), document_id(copied_clients, "Sepsis")
+    base = f"/library/documents/{sepsis}"
+    shown = dict(re.findall(r'name="(was-[^"]+)" value="([^"]*)"', librarian.get(base).text))
+    librarian.form(f"{base}/govern", **shown, title="Septic shock", owner="")
+    librarian.form(f"{base}/govern", **shown, title=shown["was-title"], owner="Dr Lin")
+    stored = lookups.document(session_of(copied_clients), sepsis)
+    assert (stored.title, stored.governance.owner) == ("Septic shock", "Dr Lin")
+
+
 def test_a_form_that_cannot_be_taken_keeps_what_was_typed(copied_clients: Clients) -> None:
     librarian, admin = copied_clients("librarian"), copied_clients("admin")
     wrong = librarian.form("/library/collections", name="notes", title="Night notes", priority="many", groups="icu")

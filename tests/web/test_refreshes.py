@@ -34,6 +34,14 @@ def test_what_is_on_hold_is_shown_and_released(copied_clients: Clients) -> None:
     assert not holds.holds(data)
 
 
+def test_a_library_without_a_refresh_says_so_to_librarians(copied_clients: Clients) -> None:
+    librarian, told = copied_clients("librarian"), said("web.health.no_night")
+    assert all(told in librarian.get(path).text for path in ("/", "/library/refreshes"))
+    assert told not in copied_clients("reader").get("/").text
+    nights.end(copied_clients.settings.data, replace(nights.begin(copied_clients.settings.data, 10), outcome=SERVED))
+    assert not any(told in librarian.get(path).text for path in ("/", "/library/refreshes"))
+
+
 def test_a_report_is_a_page_of_its_own(copied_clients: Clients) -> None:
     data = copied_clients.settings.data
     night = nights.end(data, replace(nights.begin(data, 10), outcome=FAILED, errors=(REASON,)))
