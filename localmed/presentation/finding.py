@@ -150,9 +150,9 @@ class FindingView:
     follows: str = ""  # on which questions before it
     closeness: str = ""  # that nothing is near, in a sentence
     flagged: str = ""  # which warning signs of an emergency the question names, in a sentence
-    far: bool = False  # nothing is near, or nothing is marked of what is lacking: sections are shown by their titles
+    far: bool = False  # nothing is near, or what the question names is lacking: sections are shown by their titles
     others_above: bool = False  # the first section is not close: the other language is offered above it
-    absent: tuple[str, ...] = ()  # what it names and no document searched does, unless a stopped collection may
+    absent: tuple[str, ...] = ()  # in sentences: what it names and no document or section that was found does
 
 
 def split_by_language(answer: Answer) -> tuple[Sequence[ShownSection], Sequence[ShownSection]]:
@@ -171,7 +171,9 @@ def view(answer: Answer, language: str) -> FindingView | None:
     if found is None:
         return None
     known, day = answer.by_marker, answer.provenance.day
-    lacking = bool(found.absent and not any(section.marks for section in answer.sections))
+    marked = any(section.marks for section in answer.sections)
+    lacked = () if marked or found.absent else _lacked(found.sections)
+    lacking = bool(lacked) or bool(found.absent and not marked)
     far = answer.found_nothing or lacking
     own, others = split_by_language(answer)
     beside = {known[section.best].passage.language for section in others} & {*LANGUAGES}
@@ -198,8 +200,17 @@ def view(answer: Answer, language: str) -> FindingView | None:
         words(message("finding.flagged", signs=signs), language) if signs else "",
         far,
         found.closeness in (Closeness.SOME_WAY, Closeness.NOTHING_NEAR),
-        tuple(words(message("finding.absent", name=one_line(one)), language) for one in absent),
+        (
+            *(words(message("finding.absent", name=one_line(one)), language) for one in absent),
+            *([words(message("finding.lacked", names=lacked), language)] if lacked else ()),
+        ),
     )
+
+
+def _lacked(sections: Sequence[ShownSection]) -> tuple[str, ...]:
+    """What the question names and none of ``sections`` does."""
+    each = [one.lacks for one in sections]
+    return tuple(one_line(name) for name in each[0] if all(name in others for others in each)) if each else ()
 
 
 def _reading(one: Reading) -> Message:

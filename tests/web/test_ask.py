@@ -156,6 +156,10 @@ def test_what_no_document_has_is_said_above_folded_titles_and_what_a_section_lac
     assert said("finding.absent", name="azithromycin") in page
     assert "<mark>" not in page
     assert phrase("finding.nearest") in page
+    page = client("reader").form("/ask", question="sepsis antibiotics for a newborn").text
+    assert said("finding.lacked", names=("newborn",)) in page
+    assert "<mark>" not in page
+    assert phrase("finding.nearest") in page, "only titles"
     page = client("reader").form("/ask", question="vancomycin loading dose for a child").text
     assert f'<strong class="tag">{said("finding.lacks", names=("child",))}</strong>' in page
     page = client("reader").form("/ask", question="blood pressure target of Mr Zebedee Quixworth").text
