@@ -26,7 +26,7 @@ from localmed.library.state_migrations import STATE
 from localmed.messages import from_text, to_text
 
 FILE = layout.SITE
-SETTLED_NS = 100_000_000  # file dates have ticks of up to 10 ms: two writes in one tick look alike
+SETTLED_NS = 20_000_000  # file dates have ticks of up to 10 ms: two writes in one tick look alike
 WHOLE_SECONDS = 1_000_000_000  # file systems with dates in whole seconds tell too little
 
 Value = TypeVar("Value")

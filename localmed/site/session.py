@@ -322,7 +322,12 @@ class Session:
     def standing(self, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
         """The ``evidence`` of a kept answer with the current status of its documents."""
         with suppress(NoLibrary), self.workspace() as workspace:
-            return tuple(with_current_status(piece, workspace.library) for piece in evidence)
+            first = {piece.passage.document_id: piece for piece in reversed(evidence)}
+            now = {name: with_current_status(piece, workspace.library) for name, piece in first.items()}
+            states = (now[piece.passage.document_id] for piece in evidence)
+            return tuple(
+                replace(piece, status=it.status, overdue=it.overdue) for piece, it in zip(evidence, states, strict=True)
+            )
         return tuple(evidence)
 
     def replay(self, text: str) -> tuple[Answer, bool]:

@@ -30,7 +30,7 @@ from localmed.domain.findings import Finding, Found, Reading
 from localmed.domain.ports import NOT_JUDGED, Embedder, EncoderIdentity, Stance, Watch, Weights, encode_both
 from localmed.library.library import Library
 from localmed.library.reading import missing
-from localmed.library.remarks import Planted
+from localmed.library.remarks import Planted, Remark
 from localmed.process.hooks import Hooks
 from localmed.retrieval import concepts, studies
 from localmed.retrieval.concepts import Card
@@ -383,18 +383,29 @@ class Workspace:
             if document is None or hit.passage.collection not in kinds:
                 raise missing(self.library.path, hit.passage.id)
             self.library.cited(document)
+        standing, remarks = self.standing(documents), self.library.remarks
         return tuple(
-            self._evidence(str(number), hit, documents[hit.passage.document_id], kinds[hit.passage.collection])
+            self._evidence(
+                str(number),
+                hit,
+                documents[hit.passage.document_id],
+                kinds[hit.passage.collection],
+                standing[hit.passage.document_id],
+                remarks.get(hit.passage.id),
+            )
             for number, hit in zip(count(first), hits, strict=False)
         )
 
-    def _evidence(self, marker: str, hit: Hit, document: Document, kind: Kind) -> Evidence:
+    def _evidence(
+        self, marker: str, hit: Hit, document: Document, kind: Kind, standing: tuple[Status, str], remark: Remark | None
+    ) -> Evidence:
+        status, overdue = standing
         return Evidence(
             marker=marker,
             passage=hit.passage,
             document_title=document.title,
             edition=document.edition,
-            status=self.library.status(document.id),
+            status=status,
             source=document.source,
             url=document.url,
             file_sha256=document.file_sha256,
@@ -402,23 +413,27 @@ class Workspace:
             publication_types=document.publication_types,
             replaced_by=document.replaced_by,
             kind=kind,
-            overdue=self.library.holding.overdue(document.id),
-            planted=self._is_planted(hit.passage),
-            remark=remark.note if (remark := self.library.remarks.get(hit.passage.id)) else "",
+            overdue=overdue,
+            planted=self._is_planted(hit.passage, remark),
+            remark=remark.note if remark else "",
         )
 
-    def _is_planted(self, passage: Passage) -> bool:
+    def _is_planted(self, passage: Passage, remark: Remark | None) -> bool:
         """Whether ``passage`` addresses a language model: by its remark, else by the detector.
 
         The detector's classifier by meaning runs only where a chat model would read the passage.
         """
-        remark = self.library.remarks.get(passage.id)
         if remark and remark.planted:
             return remark.planted is Planted.SUSPECTED
         return has_injection(passage.in_context, self._site.emergency_encoder if self._chat() else None)
 
     def _mark_planted(self, found: Sequence[Study | None]) -> tuple[Any, ...]:
-        return tuple(it and replace(it, planted=any(map(self._is_planted, it.passages))) for it in found)
+        remarks = self.library.remarks
+
+        def planted(passage: Passage) -> bool:
+            return self._is_planted(passage, remarks.get(passage.id))
+
+        return tuple(it and replace(it, planted=any(map(planted, it.passages))) for it in found)
 
 
 CACHED = 512  # texts: those of a question's few roles; a vector of 384 numbers has 1.5 kB
