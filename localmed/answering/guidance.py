@@ -16,8 +16,11 @@ from localmed.answering.asking import QuestionInput
 from localmed.answering.roles import Choosing, Fitted, Role, Writing
 from localmed.domain import Evidence, Hit, Origin, Statement
 from localmed.domain.errors import Rejected
+from localmed.retrieval.guide import is_emergency
+from localmed.text.language import sentences, words
 
 SHOWN = 3  # departments in an answer
+SHORTEST = 8  # characters of a sentence that can be a reason; shorter ones are floors
 REASON_CHARACTERS = 300
 
 
@@ -40,13 +43,9 @@ class Advised:
 
 @dataclass(frozen=True, slots=True)
 class GuidanceInput(QuestionInput):
-    """``question`` is the complaint. The result is a tuple of ``Advised``, best first, empty where none fits.
-
-    ``dense``: whether the hits' similarities count.
-    """
+    """``question`` is the complaint, ``departments`` those found, best first. The result is a tuple of ``Advised``."""
 
     departments: tuple[Department, ...]
-    dense: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +71,27 @@ _DIAGNOSIS = re.compile(  # somebody has, or may have, a disease
     r"|诊断|(可能|大概|应该)(是|患|得)了?|(您|你|患者|他|她)(患有|得了)|提示.{0,12}(病|炎|癌|症)|考虑为|疑似",
     re.IGNORECASE,
 )
+
+
+def nearest(task: GuidanceInput) -> tuple[Advised, ...]:
+    """The first departments in the order of the search; the one for emergencies, which red flags name, if asked for."""
+    own = [one for one in task.departments if not is_emergency(one.name) or is_emergency(task.question)]
+    return tuple(Advised(one.name, (reason(one, task.question),)) for one in own[:SHOWN])
+
+
+def reason(department: Department, complaint: str) -> Statement:
+    """The sentence of its sections that shares most words with ``complaint``; the longest of equals."""
+    asked = set(words(complaint))
+
+    def shared(span: tuple[Evidence, int, int]) -> tuple[int, int]:
+        evidence, start, end = span
+        return len(asked & set(words(evidence.passage.text[start:end]))), end - start
+
+    spans = [(it, *span) for it in department.evidence for span in sentences(it.passage.text)]
+    long = [(it, start, end) for it, start, end in spans if end - start >= SHORTEST]
+    first = department.evidence[0]
+    evidence, start, end = max(long, key=shared, default=(first, 0, len(first.passage.text)))
+    return evidence.quotation(start, end)
 
 
 def check_by_rule(task: CheckInput) -> tuple[bool, ...]:

@@ -77,11 +77,10 @@ def role_rules(library: Library, site: Models) -> Rules:
         }
 
     def of_guidance() -> Rules:
-        from localmed.answering.guidance_rules import advise
         from localmed.safety.safety_likeness import like_emergency
 
         return {
-            guidance.DEPARTMENT.name: partial(advise, library.lexical),
+            guidance.DEPARTMENT.name: guidance.nearest,
             guidance.FINAL_CHECK.name: guidance.check_by_rule,
             guidance.EMERGENCY.name: partial(like_emergency, site.emergency_encoder),
         }

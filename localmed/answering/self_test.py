@@ -148,7 +148,7 @@ def _department(row: Mapping[str, Any]) -> Case:
         guidance.Department(name, (), (_evidence(str(number), text),))
         for number, (name, text) in enumerate(row["departments"].items(), 1)
     )
-    task = guidance.GuidanceInput(row["complaint"], departments, False)
+    task = guidance.GuidanceInput(row["complaint"], departments)
     return _one(guidance.DEPARTMENT, task, lambda reply: [one.department for one in reply][:1] == [row["first"]])
 
 

@@ -97,7 +97,6 @@ class DenseIndex:
                 self._table = self._connection.open_table(TABLE)
         else:
             self._table = self._connection.create_table(TABLE, schema=self._schema)
-        self._has_sentences = "sentences" in self._table.schema.names  # asking the table costs a millisecond
 
     def __len__(self) -> int:
         return int(self._table.count_rows())
@@ -149,7 +148,7 @@ class DenseIndex:
 
         Empty for an index without vectors of sentences (older versions).
         """
-        if not ids or not self._has_sentences:
+        if not ids or "sentences" not in self._table.schema.names:
             return {}
         query = self._table.search().where(f"id IN ({_quoted(ids)})").select(["id", "sentences"])
         with reading_stored("library.index", kind="dense"):

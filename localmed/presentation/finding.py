@@ -171,14 +171,14 @@ def view(answer: Answer, language: str) -> FindingView | None:
     if found is None:
         return None
     known, day = answer.by_marker, answer.provenance.day
-    marked = any(section.marks for section in answer.sections)
-    lacked = () if marked or found.absent else _lacked(found.sections)
+    own, others = split_by_language(answer)
+    marked = any(section.marks for section in own)
+    lacked = () if marked or found.absent else _lacked(own)
     lacking = bool(lacked) or bool(found.absent and not marked)
     far = answer.found_nothing or lacking
-    own, others = split_by_language(answer)
     beside = {known[section.best].passage.language for section in others} & {*LANGUAGES}
     near = found.closeness is not Closeness.NOTHING_NEAR and not lacking
-    whole, elsewhere = WHOLE if near else 0, 0 if near or lacking else WHOLE
+    whole, elsewhere = WHOLE if near else 0, WHOLE if not near and any(one.marks for one in others) else 0
     title = "finding.only" if far or not own else "finding.also"
     titles = (words(message(title, language=Message(f"source.language.{one}")), language) for one in beside)
     by_words = bool(found.sections) and not found.dense
@@ -199,7 +199,7 @@ def view(answer: Answer, language: str) -> FindingView | None:
         words(_closeness(found.closeness, answer.language if others else ""), language) if found.sections else "",
         words(message("finding.flagged", signs=signs), language) if signs else "",
         far,
-        found.closeness in (Closeness.SOME_WAY, Closeness.NOTHING_NEAR),
+        lacking or found.closeness in (Closeness.SOME_WAY, Closeness.NOTHING_NEAR),
         (
             *(words(message("finding.absent", name=one_line(one)), language) for one in absent),
             *([words(message("finding.lacked", names=lacked), language)] if lacked else ()),
@@ -245,7 +245,9 @@ def _section(
     if section.study and not section.population and not _is_summary(piece):
         details.append(message("finding.no_population"))
     headings = [one for one in piece.passage.headings if one != piece.passage.title]
-    before, shown, after = _split_at_marks(section.lines)
+    before, shown, after = _split_at_marks(
+        section.lines, [known[line.marker].passage.table and not line.marked for line in section.lines]
+    )
     held = section.marks or section.lines[:1]
     return SectionView(
         one_line(piece.document_title),
@@ -298,8 +300,13 @@ def _population(section: ShownSection, known: dict[str, Evidence]) -> tuple[Mess
     return (message("finding.population", words=text),) if text else ()
 
 
-def _split_at_marks(lines: Sequence[ShownLine]) -> tuple[Sequence[ShownLine], Sequence[ShownLine], Sequence[ShownLine]]:
-    """Split ``lines`` into those before, within and after ``OPEN`` characters around the marks."""
+def _split_at_marks(
+    lines: Sequence[ShownLine], rows: Sequence[bool]
+) -> tuple[Sequence[ShownLine], Sequence[ShownLine], Sequence[ShownLine]]:
+    """Split ``lines`` into those before, within and after ``OPEN`` characters around the marks.
+
+    Unmarked ``rows`` of a table stay outside: of a long table, such as a formulary, only what was asked for is open.
+    """
     lengths = [line.end - line.start for line in lines]
     if sum(lengths) <= OPEN:
         return (), lines, ()
@@ -309,7 +316,7 @@ def _split_at_marks(lines: Sequence[ShownLine]) -> tuple[Sequence[ShownLine], Se
     while grows:
         grows = False
         for place in (first - 1, last + 1):
-            if 0 <= place < len(lines) and length + lengths[place] <= OPEN:
+            if 0 <= place < len(lines) and not rows[place] and length + lengths[place] <= OPEN:
                 length, grows = length + lengths[place], True
                 first, last = min(first, place), max(last, place)
     return lines[:first], lines[first : last + 1], lines[last + 1 :]

@@ -57,7 +57,6 @@ _REACHED = re.compile(  # opening hours and telephone
     r"|分机|电话|开放|时间|周一|昼夜|全天|24小时",
     re.IGNORECASE,
 )
-_MATERNITY = re.compile(r"\b(maternity|obstetric\w*|midwi\w+|antenatal)\b|产科|妇产|助产", re.IGNORECASE)
 _EMERGENCY = re.compile(r"\b(emergency|a ?& ?e|casualty)\b|急诊|急救", re.IGNORECASE)
 _ROW = re.compile(r"[^\n]+")
 
@@ -132,11 +131,6 @@ def row(name: str, passages: Sequence[Passage]) -> Floor | None:
 def says_where(sentence: str) -> bool:
     """Whether a sentence names a floor, opening hours or a telephone."""
     return bool(_FLOOR.search(sentence) or _REACHED.search(sentence))
-
-
-def is_maternity(name: str) -> bool:
-    """Whether a department of that name is for pregnancy and birth."""
-    return bool(_MATERNITY.search(name))
 
 
 def is_emergency(name: str) -> bool:

@@ -29,9 +29,10 @@ from localmed.domain.findings import Line, Question, Section
 from localmed.library.lexical import LexicalIndex
 from localmed.retrieval.subjects import subjects
 from localmed.retrieval.weights import of_terms
-from localmed.text import measures, medicines
+from localmed.text import measures, medicines, synonyms
 from localmed.text.furniture import line_spans, states_nothing
-from localmed.text.tables import cues
+from localmed.text.language import fold
+from localmed.text.tables import Names, cues
 
 LONGEST = 6_000  # characters of a section; a longer one is cut around its best passage
 MARKS = 3  # in one section
@@ -122,11 +123,27 @@ def sections(
         return replace(one, lacks=lacks), scores
 
     made = [scored(one) for one in taken]
+    if absent := _absent_conditions(read, taken):
+        return tuple(replace(one, lacks=tuple(dict.fromkeys((*one.lacks, *absent)))) for one, _ in made)
     nearest = max((score for _, scores in made for score in scores), default=0.0)
     return tuple(
         replace(one, lines=_marked(one.lines, scores, nearest - NEAR if near else FEWER * max(scores)))
         for one, scores in made
     )
+
+
+def _absent_conditions(read: Question, found: Sequence[Section]) -> tuple[str, ...]:
+    """The conditions of a question if no section names any of them.
+
+    Of 580 questions that their documents answer 2 have such sections, of 433 others 33 that nothing else told apart.
+    """
+    texts = [
+        fold(" ".join((it.best.passage.title, *it.best.passage.headings, *(line.text for line in it.lines))))
+        for it in found
+    ]
+    asked = [one for one in synonyms.named(read.typed) if synonyms.is_in("conditions", one.written)]
+    held = any(Names((*one.names, one.written)).matches(text) for one in asked for text in texts)
+    return () if held else tuple(dict.fromkeys(one.written for one in asked))
 
 
 def section_of(passage: Passage, document: Sequence[Passage]) -> tuple[Passage, ...]:

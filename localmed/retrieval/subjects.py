@@ -23,11 +23,13 @@ from localmed.text.language import detect, fold
 from localmed.text.tables import Names
 
 NEAR = 20  # characters before a name that may say that it is not asked for
+ADULT = 16  # years
 READ = 3  # passages that hold the words of a name and are read for it
 _UNLISTED = re.compile(
     r"(?<=[a-z,] )(?<!\b[MD]r )(?<!\bMrs )(?<!\bMs )[A-Z][a-z]{3,}(?:-[A-Z]?[a-z]{3,})*(?![\w-])"
     r"|\b[A-Za-z]{5,}(?:in|ine|ide|ole|ane|ene|one|ol|am|il|ium|ac)\b"
 )
+_AGE = re.compile(r"\b(\d{1,2})(?:[- ]?(?:years?|yrs?|y)[- ]?old\b| ?y/?o\b)|(\d{1,2}) ?岁", re.IGNORECASE)
 _NO = re.compile(r"(\bnon[- ]?|\bnot (a )?|非)$")  # not about such people
 _BEFORE, _AFTER = re.compile(r"(allerg\w* to|对|耐) ?$"), re.compile(r"[- ]*(resist|allerg|过敏|耐药)")  # not asked for
 
@@ -63,7 +65,7 @@ def subjects(read: Question) -> tuple[Subject, ...]:
         )
         if asked and one.ingredients and one.classes:  # what is also measured in blood has no class
             found.setdefault(one.ingredients, Subject(spelt.get(one.written, one.written), one.ingredients))
-    folded = fold(f"{read.typed} {read.further}")
+    folded = fold(f"{read.typed} {read.further}{_of_child(read.typed)}")
     for named in synonyms.named(folded):
         names = (
             () if _NO.search(folded[max(0, named.start - NEAR) : named.start]) else synonyms.population(named.written)
@@ -71,6 +73,13 @@ def subjects(read: Question) -> tuple[Subject, ...]:
         if names:
             found.setdefault(names, Subject(named.written, names=Names(names)))
     return tuple(found.values())
+
+
+def _of_child(typed: str) -> str:
+    """The word for a child in the language of ``typed`` if it gives an age below ``ADULT``."""
+    ages = [int(one) for match in _AGE.finditer(typed) for one in match.groups() if one]
+    said = {"en": " child", "zh": " 孩子"}
+    return said.get(detect(typed), "") if any(0 < age < ADULT for age in ages) else ""
 
 
 def absent(read: Question, asked: Sequence[Subject], library: Library) -> tuple[str, ...]:

@@ -6,10 +6,11 @@ is dropped. Beyond the paper:
 
 - The safety screen comes first. If somebody in danger also reports an emergency ("I want to die, I took all my
   tablets"), the safety message stands before the Emergency Department, and nothing else is named.
-- Red flags put the Emergency Department first. So does a complaint that is only worded like an emergency; the answer
-  says that this is uncertain.
-- One department is named, a second only if the guide's section on the first names it. A complaint that mentions a
-  pregnancy gets Maternity as well, unless its warning signs belong elsewhere.
+- Red flags put the Emergency Department first, and beside it only a department that fits them. A complaint that is only
+  worded like an emergency gets it first too, as uncertain, and the others below: of another author's 109 ordinary
+  complaints without a red flag half are worded so, of 21 such emergencies 20.
+- ``SHOWN`` departments are named, in the order of the search: over complaints of another author no score of words and
+  persons did better, and the right one is the first for two of three, among three for four of five.
 - Floor, hours and extension are quoted from the guide. Nothing is diagnosed.
 
 The guide is the content of all collections of kind ``local`` (``retrieval.guide``). It is searched in the complaint's
@@ -18,11 +19,10 @@ language, then in any language if no department was found.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 
 from localmed.answering import check
 from localmed.answering.asking import QuestionInput
@@ -35,13 +35,12 @@ from localmed.answering.guidance import (
     Department,
     GuidanceInput,
     check_by_rule,
+    reason,
 )
-from localmed.answering.guidance_rules import pregnancy, reason
 from localmed.domain import (
     Answer,
     AnswerStatus,
     Evidence,
-    Hit,
     Message,
     Provenance,
     SearchFilter,
@@ -50,12 +49,12 @@ from localmed.domain import (
     message,
 )
 from localmed.domain.answers import from_one
-from localmed.domain.findings import Found
+from localmed.domain.findings import Closeness, Found
 from localmed.domain.parts import DepartmentPart
 from localmed.retrieval import guide
 from localmed.safety.red_flags import fits, flagged, specialties
 from localmed.text.language import detect, sentences, words
-from localmed.text.lay_words import added, characters
+from localmed.text.lay_words import added
 from localmed.workflows.ask import check_statements
 from localmed.workflows.finding import Notes, Plan, minted, overdue, refused, screened
 from localmed.workflows.flow import Flow, Perform, Search, Shown, Step, attempt
@@ -69,6 +68,8 @@ READABLE = 0.5  # least share of the letters that are Latin or Chinese
 
 NO_GUIDE = message("departments.no_guide")
 NO_DEPARTMENT = message("departments.no_department")
+NEAREST = message("departments.nearest")
+FAR = message("departments.far")
 UNREAD = message("departments.unread")
 NO_EMERGENCY = message("departments.no_emergency")
 ALWAYS = message("departments.always")
@@ -77,7 +78,6 @@ SUICIDE = "suicide"  # the flag that the site's safety message itself answers
 LIKENED = ("likened",)  # instead of flags: no known sign, but worded like an emergency
 
 EMERGENCY_WORDS = {"en": "Emergency Department", "zh": "急诊科"}
-MATERNITY_WORDS = {"en": "Maternity Obstetrics", "zh": "产科"}
 FLOOR_WORDS = {"en": "{name} floor", "zh": "{name} 楼层"}
 
 Checked = tuple[tuple[Advised, ...], Verification, Notes]  # the remaining departments, the check's record, notes
@@ -85,22 +85,18 @@ Checked = tuple[tuple[Advised, ...], Verification, Notes]  # the remaining depar
 
 @dataclass(frozen=True, slots=True)
 class GuideResult:
-    """Departments found in the guide, best first, and those for emergencies and pregnancy."""
+    """Departments found in the guide, best first, and the one for emergencies."""
 
     departments: tuple[Department, ...] = ()
     emergency: Department | None = None
-    maternity: Department | None = None
     dense: bool = False
-
-    @property
-    def every(self) -> tuple[Department, ...]:
-        """All departments."""
-        return (*self.departments, *(one for one in (self.emergency, self.maternity) if one))
+    far: bool = False  # nothing in the guide is close to the complaint
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
         """The evidence minted for them."""
-        pieces = {piece.marker: piece for department in self.every for piece in department.evidence}
+        every = (*self.departments, *([self.emergency] if self.emergency else []))
+        pieces = {piece.marker: piece for department in every for piece in department.evidence}
         return tuple(sorted(pieces.values(), key=lambda piece: int(piece.marker)))
 
 
@@ -127,13 +123,12 @@ def departments(complaint: str, filters: SearchFilter, plan: Plan, provenance: P
     searched = complaint[:CHARACTERS]
     apart = concern and not set(flags) - {SUICIDE}  # the message says it all; below it stands the way there
     result: GuideResult = yield from _search_guide(searched, filters, language, flags or ((SUICIDE,) if apart else ()))
-    result = replace(result, departments=(), maternity=None) if concern else result
+    result = replace(result, departments=()) if concern else result
     told = () if apart else _notes(complaint, language, result, flags, signs)
     begun = replace(begun, notes=(*begun.notes, *told))
     if flags and plan.chat:
         yield Shown(begun)  # nobody waits for a model with an emergency
     advised, account, notes = yield from _advised(searched, result, plan, (SUICIDE,) if apart else flags)
-    begun = replace(begun, notes=_with_pregnancy(searched, advised, flags, begun.notes))
     parts = []
     evidence = result.evidence
     for advice in advised:
@@ -144,16 +139,6 @@ def departments(complaint: str, filters: SearchFilter, plan: Plan, provenance: P
     made = from_one(replace(begun, status=status, parts=tuple(parts), evidence=evidence, verification=account))
     nothing = () if parts or concern else (NO_DEPARTMENT,)
     return replace(made, notes=(*made.notes, *notes, *nothing, *overdue(made.evidence), ALWAYS))
-
-
-def _with_pregnancy(complaint: str, advised: tuple[Advised, ...], flags: Sequence[str], notes: Notes) -> Notes:
-    """``notes`` with the reason for Maternity, after the note on an emergency."""
-    place = next((one.department for one in advised if guide.is_maternity(one.department)), "")
-    mention = pregnancy(complaint)
-    if not (place and mention):
-        return notes
-    note = message("departments.pregnancy", words=mention, name=place)
-    return (*notes[:1], note, *notes[1:]) if flags else (note, *notes)
 
 
 def _unusable(complaint: str, filters: SearchFilter) -> Message | None:
@@ -175,6 +160,8 @@ def _notes(
         warned = message("departments.flagged", signs=signs)
         notes += (message("departments.likened") if flags == LIKENED else warned,)
         notes += () if result.emergency else (NO_EMERGENCY,)
+    elif result.departments:
+        notes += (FAR if result.far else NEAREST,)
     if len(complaint) > CHARACTERS:
         notes += (message("departments.cut", all=len(complaint), read=CHARACTERS),)
     if language == "zh" and not result.dense:
@@ -194,37 +181,28 @@ def _signs(said: Mapping[str, Sequence[str]]) -> tuple[Message, ...]:
 
 
 def _search_guide(complaint: str, filters: SearchFilter, language: str, flags: Sequence[str]) -> Step[GuideResult]:
-    """The guide's departments for ``complaint``, for emergencies if there are red flags, and for a pregnancy."""
-    is_urgent, is_pregnant = bool(flags), bool(pregnancy(complaint))
+    """The guide's departments for ``complaint``, and the one for emergencies if there are red flags."""
     question = f"{complaint} {added(complaint, language)} {' '.join(specialties(flags, language))}".strip()
     for limit in (replace(filters, language=language), filters):
-        requests = [Search(text, limit, SECTIONS) for text in (question, characters(complaint)) if text]
-        own = len(requests)
-        requests += [Search(MATERNITY_WORDS[language], limit, FLOOR_SECTIONS)] if is_pregnant else []
-        requests += [Search(EMERGENCY_WORDS[language], limit, FLOOR_SECTIONS)] if is_urgent else []
+        requests = [Search(question, limit, SECTIONS)]
+        requests += [Search(EMERGENCY_WORDS[language], limit, FLOOR_SECTIONS)] if flags else []
         results: tuple[Found, ...] = yield tuple(requests)
-        urgent = guide.by_department(results[-1].hits if is_urgent else ())
-        births = guide.by_department(results[own].hits if is_pregnant else ())
-        hits: dict[str, Hit] = {}
-        for hit in (hit for result in results[:own] for hit in result.hits):
-            hits.setdefault(hit.passage.id, hit)
-        grouped = guide.by_department(hits.values())
-        place = next((name for name in (*urgent, *grouped) if guide.is_emergency(name)), "") if is_urgent else ""
+        grouped = guide.by_department(results[0].hits)
+        urgent = guide.by_department(results[1].hits if flags else ())
+        place = next((name for name in (*urgent, *grouped) if guide.is_emergency(name)), "") if flags else ""
         if not grouped and not place:
             continue
         of_place = urgent.get(place, grouped.get(place, ()))
-        birth = next((name for name in (*grouped, *births) if guide.is_maternity(name)), "") if is_pregnant else ""
-        of_birth = grouped.get(birth, births.get(birth, ()))
-        every = {hit.passage.id: hit for group in (*grouped.values(), of_place, of_birth) for hit in group}
+        every = {hit.passage.id: hit for group in (*grouped.values(), of_place) for hit in group}
         known = {piece.passage.id: piece for piece in (yield from minted(tuple(every.values())))}
         made = {
             name: Department(name, group, tuple(known[hit.passage.id] for hit in group))
-            for name, group in {**grouped, birth: of_birth, place: of_place}.items()
+            for name, group in {**grouped, place: of_place}.items()
             if group
         }
-        emergency, maternity = made.pop(place, None), made.get(birth)
-        found = tuple(one for name, one in made.items() if name in grouped)
-        return GuideResult(found, emergency, maternity, results[0].dense)
+        emergency = made.pop(place, None)
+        far = results[0].closeness is Closeness.NOTHING_NEAR
+        return GuideResult(tuple(made.values()), emergency, results[0].dense, far)
     return GuideResult()
 
 
@@ -238,7 +216,7 @@ def _advised(complaint: str, result: GuideResult, plan: Plan, flags: Sequence[st
     """
     advised, notes = tuple[Advised, ...](), Notes()
     if result.departments and DEPARTMENT.name in plan.roles:
-        advised, notes = yield from attempt(DEPARTMENT, GuidanceInput(complaint, result.departments, result.dense))
+        advised, notes = yield from attempt(DEPARTMENT, GuidanceInput(complaint, result.departments))
     if flags and flags != LIKENED and plan.roles:
         advised = _fitting(complaint, advised, result, flags)
     checked, account, more = yield from _checked(complaint, advised, result, plan)
@@ -247,29 +225,16 @@ def _advised(complaint: str, result: GuideResult, plan: Plan, flags: Sequence[st
         notes += (message("departments.of_model", count=len(advised) - len(checked)),)
     if flags and result.emergency:
         checked = (Advised(result.emergency.name, (reason(result.emergency, complaint),)), *checked)
-    named, births = _one_place(checked, result), result.maternity
-    beside = births and (not flags or flags == LIKENED or fits(births.name, flags))
-    if births and beside and births.name not in {one.department for one in named}:
-        named = (*named, Advised(births.name, (reason(births, complaint),)))
-    return named, account, notes
-
-
-def _one_place(advised: tuple[Advised, ...], result: GuideResult) -> tuple[Advised, ...]:
-    """The first of ``advised``, and the next one that the guide's sections on the first mention."""
-    first, others = advised[:1], advised[1:]
-    names = {one.department for one in first}
-    own = " ".join(piece.passage.text for one in result.every if one.name in names for piece in one.evidence)
-    named = [one for one in others if re.search(rf"(?<!\w){re.escape(one.department)}(?![a-z])", own, re.IGNORECASE)]
-    return (*first, *named[:1])
+    return checked, account, notes
 
 
 def _fitting(
     complaint: str, advised: tuple[Advised, ...], result: GuideResult, flags: Sequence[str]
 ) -> tuple[Advised, ...]:
-    """Those of ``advised`` that fit the flags; if none does, the first department of the guide that fits."""
-    fitting = tuple(one for one in advised if fits(one.department, flags))
-    others = (one for one in result.departments if fits(one.name, flags))
-    return fitting or tuple(Advised(one.name, (reason(one, complaint),)) for one in [*others][:1])
+    """The first of ``advised`` that fits the flags, else the first such department of the guide."""
+    fitting = (one for one in advised if fits(one.department, flags))
+    others = (Advised(one.name, (reason(one, complaint),)) for one in result.departments if fits(one.name, flags))
+    return tuple(islice(chain(fitting, others), 1))
 
 
 def _checked(complaint: str, advised: tuple[Advised, ...], result: GuideResult, plan: Plan) -> Step[Checked]:

@@ -112,7 +112,7 @@ TASKS: dict[str, Any] = {
     "plan_feedback": planning.FoundInput("Aspirin?", planning.SourcePlan(), ()),
     "medical_terms": orders.OrderInput("Aspirin 75 mg"),
     "retrieval_question": orders.RetrievalInput("Aspirin?"),
-    "department": guidance.GuidanceInput("Aspirin?", (), False),
+    "department": guidance.GuidanceInput("Aspirin?", ()),
     "final_check": guidance.CheckInput("Aspirin?", (), ()),
     "emergency_likeness": QuestionInput("Aspirin?"),
     "safety": SafetyInput("Aspirin?"),
@@ -166,8 +166,7 @@ def test_a_question_imports_no_other_workflows_rules(ward: Settings) -> None:
     )
     known = set(output.stdout.split())
     assert "localmed.workflows.receipts" in known
-    for name in ("orders_rules", "guidance_rules"):
-        assert f"localmed.answering.{name}" not in known
+    assert "localmed.answering.orders_rules" not in known
     for name in ("explain", "ebm", "verify", "thorough", "departments", "plan"):
         assert f"localmed.workflows.{name}" not in known
 

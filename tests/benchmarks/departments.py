@@ -1,10 +1,9 @@
 """The departments workflow on written cases, on the starter profile without a chat model.
 
-The complaints of tests/workflows/cases are ours, written after the rules: a case is right if any of its departments is
-named first, or named at all; a second one is named only where the guide names it. The emergencies and ordinary
-complaints of tests/safety/cases are by another author: an emergency is right if the Emergency Department comes first or
-the site's safety message is given, which names it; an ordinary one is wrong with either. Only held-back sets are
-measured here.
+The complaints and emergencies of ``departments_held`` are by another author than the guide's and the rules'. A
+complaint is right if one of its departments is named, apart from the Emergency Department, which comes first where a
+text is worded like an emergency. An emergency is right if that department comes first or the site's safety message is
+given, which names it. The complaints of tests/workflows/cases are ours.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from localmed.answering.guidance import SHOWN
 from localmed.config import Settings
 from localmed.domain import Answer, AnswerStatus
 from localmed.domain.parts import DepartmentPart
@@ -24,13 +24,12 @@ from localmed.site.session import Session
 from tests.benchmarks.common import Place, Row
 from tests.fakes import opened
 
-CORPORA = Path(__file__).parents[2] / "corpora"
-WORKFLOWS = Path(__file__).parents[1] / "workflows" / "cases"
-CLINICAL = Path(__file__).parents[1] / "safety" / "cases"
+HERE = Path(__file__).parent
+CORPORA = HERE.parents[1] / "corpora"
+OURS = HERE.parent / "workflows" / "cases" / "departments_held_back.toml"
 LANGUAGES = (("en", "English"), ("zh", "Chinese"))
 OWN = "held-back complaints, written after the rules by the same hand; starter, no model"
-SPENT = "by another author than the guide's and the rules'; the likeness to emergencies was fitted on them since"
-OTHER = "held-back, by a second author; looked at once when all was fitted; starter, no model"
+OTHER = "by another author, seen once before the order of the search took the place of rules; starter, no model"
 
 Pair = tuple[list[str], list[str]]  # the departments that are right, and those that were named
 
@@ -53,33 +52,27 @@ def run(place: Place) -> list[Row]:
 
 
 def _rows(session: Session, language: str, name: str) -> list[Row]:
-    specialties = tomllib.loads((WORKFLOWS / "specialties.toml").read_text("utf-8"))
-    own = cases(WORKFLOWS / "departments_held_back.toml", language)
-    emergencies = cases(CLINICAL / "emergencies_last_look.toml", language)
-    harmless = cases(CLINICAL / "ordinary_last_look.toml", language)
-    ordinary = cases(CLINICAL / "ordinary_held_back.toml", language)
-    answers = [session.departments(case["text"]) for case in ordinary]
-    own_pairs = [(case["departments"], _departments(session.departments(case["complaint"]))) for case in own]
-    pairs = [
-        ([place for specialty in case["departments"] for place in specialties.get(specialty, ())], _departments(answer))
-        for case, answer in zip(ordinary, answers, strict=True)
-    ]
+    own, other = cases(OURS, language), cases(HERE / "departments_held" / "complaints.toml", language)
+    emergencies = cases(HERE / "departments_held" / "emergencies.toml", language)
+    ordinary = [(case["departments"], session.departments(case["text"])) for case in other]
     return [
-        _accuracy(f"departments, {name}", own_pairs, OWN),
-        _accuracy(f"departments of ordinary complaints, {name}", [pair for pair in pairs if pair[0]], SPENT),
+        _accuracy(f"departments, {name}", [
+            (case["departments"], _departments(session.departments(case["complaint"]))) for case in own], OWN),
+        _accuracy(f"departments of another author's complaints, {name}", [
+            (right, _departments(answer)) for right, answer in ordinary], OTHER),
         _rate(f"emergencies sent to Emergency first, {name}", 0.98, [*map(urgent, map(session.departments, (
             case["text"] for case in emergencies)))]),
-        _rate(f"ordinary complaints sent there wrongly, {name}", 0.10, [*map(urgent, map(session.departments, (
-            case["text"] for case in harmless)))], most=True),
+        _rate(f"ordinary complaints with Emergency first, {name}", 0.10, [
+            urgent(answer) for _, answer in ordinary], most=True),
     ]  # fmt: skip
 
 
 def _accuracy(what: str, pairs: list[Pair], how: str) -> Row:
-    first = sum(names[:1] != [] and names[0] in expected for expected, names in pairs) / len(pairs)
-    named = sum(bool(set(names) & set(expected)) for expected, names in pairs) / len(pairs)
-    second = sum(len(names) > 1 for _, names in pairs)
-    measured = f"first {first:.3f}, named at all {named:.3f}; {second} with a second one"
-    return Row(what, "first >= 0.75", measured, "yes" if first >= 0.75 else "no", f"{len(pairs)} {how}")
+    places = [(right, [one for one in names if not is_emergency(one)]) for right, names in pairs]
+    first, named = (sum(bool({*names[:most]} & {*right}) for right, names in places) for most in (1, SHOWN))
+    measured = f"first {first}, among {SHOWN} {named} of {len(pairs)}"
+    met = "yes" if named >= 0.75 * len(pairs) else "no"
+    return Row(what, f"among {SHOWN} >= 0.75", measured, met, f"{len(pairs)} {how}")
 
 
 def _rate(what: str, bound: float, outcomes: list[bool], most: bool = False) -> Row:
