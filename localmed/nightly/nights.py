@@ -52,6 +52,11 @@ def nights(data: Path, most: int = 100) -> list[Night]:
     return [_read_night(*row) for row in found_rows]
 
 
+def is_timed(data: Path) -> bool:
+    """Whether one of the newest refreshes was not started by hand."""
+    return any(not one.by_hand for one in nights(data))
+
+
 def night(data: Path, number: int) -> Night:
     """Return the report ``number``; raise ``UnknownName``."""
     row = next((one for one in nights(data, 100_000) if one.number == number), None)

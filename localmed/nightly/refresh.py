@@ -58,15 +58,15 @@ class _Stages:
             self.seconds[name] = time.monotonic() - start
 
 
-def refresh(session: Session, hooks: Hooks = SILENT) -> Night:
-    """Run all stages; return the report. Raise ``Busy`` if a refresh is running, else the error that ended it.
+def refresh(session: Session, hooks: Hooks = SILENT, by_hand: bool = False) -> Night:
+    """Run all stages; return the report, which notes whether somebody started it ``by_hand`` in the window.
 
-    Once begun, its report is always kept. A collection that cannot be updated is left as it is and named in the
-    report's errors.
+    Raise ``Busy`` if a refresh is running, else the error that ended it. Once begun, its report is always kept. A
+    collection that cannot be updated is left as it is and named in the report's errors.
     """
     session.may_change()
     with _alone(session.data):
-        begun = nights.begin(session.data, session.settings.refresh.keep_reports)
+        begun = replace(nights.begin(session.data, session.settings.refresh.keep_reports), by_hand=by_hand)
         stages = _Stages(hooks)
         try:
             night = _run_stages(session, begun, stages)

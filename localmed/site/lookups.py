@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from localmed.domain import Collection, Document, Evidence, Hit, Message, Passage, SearchFilter, Status, message
-from localmed.domain.errors import Damaged, UnknownName
+from localmed.domain.accounts import Right
+from localmed.domain.errors import Damaged, NotAllowed, UnknownName
 from localmed.library import generations, originals
 from localmed.library.catalogue import Pair, document_changes
 from localmed.library.governed import FIELDS, Heading, value_of
@@ -141,11 +142,12 @@ def successors(session: Session, old: Document) -> list[Document]:
 def to_review(session: Session, collection: str, within: int) -> tuple[list[Document], frozenset[str]]:
     """The documents to review, longest overdue first, then those with a lapsed approval; and the ids of the latter.
 
-    ``within`` adds documents due in that many days. An approval lapses when the text changes. Withdrawn documents need
-    no review.
+    ``within`` adds documents due in that many days. An approval lapses when the text changes. Withdrawn and superseded
+    documents need no review.
     """
     with session.workspace() as workspace:
-        stored = [it for it in _documents(workspace, collection) if it.status is not Status.WITHDRAWN]
+        unused = (Status.WITHDRAWN, Status.SUPERSEDED)
+        stored = [it for it in _documents(workspace, collection) if it.status not in unused]
         holding = workspace.library.holding
         last = (date.fromisoformat(holding.day) + timedelta(within)).isoformat()
         lapsed = workspace.library.catalogue.governed.lapsed()
@@ -426,11 +428,26 @@ def built_with(session: Session) -> str:
 
 
 def evidence_of(session: Session, prefix: str) -> Evidence:
-    """The passage whose id starts with ``prefix`` as evidence; raise ``NotAllowed`` if its collection is stopped."""
+    """The passage whose id starts with ``prefix`` as evidence.
+
+    Raise ``NotAllowed`` if its collection is stopped or, for a reader, its document is withdrawn.
+    """
     with session.stopped_too() as workspace:
         stops.require_running(session, workspace.library.passage(prefix).collection)
     with session.workspace() as workspace:
-        return workspace.mint((Hit(workspace.library.passage(prefix), 0.0),))[0]
+        evidence = workspace.mint((Hit(workspace.library.passage(prefix), 0.0),))[0]
+        told = workspace.withdrawal(evidence.passage.document_id, evidence.document_title)
+    if told and not (session.may(Right.LIBRARY) or session.may(Right.SAFETY)):
+        raise NotAllowed(told.code, **dict(told.parameters))
+    return evidence
+
+
+def withdrawn(session: Session) -> list[tuple[Document, Message]]:
+    """The withdrawn documents, each with when and why."""
+    with session.workspace() as workspace:
+        stored = (it for it in _documents(workspace, "") if it.status is Status.WITHDRAWN)
+        told = ((it, workspace.withdrawal(it.id, it.title)) for it in stored)
+        return [(document, line) for document, line in told if line]
 
 
 def documents_of(session: Session, ids: Iterable[str]) -> dict[str, Document]:

@@ -21,7 +21,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from localmed.domain import Answer, AnswerStatus, Badge, Evidence, Kind, Message, SearchFilter, Status, message
-from localmed.domain.accounts import NEEDS, RIGHTS, Account, Right, SessionRole
+from localmed.domain.accounts import ENOUGH, NEEDS, RIGHTS, Account, Right, SessionRole
 from localmed.domain.answers import FORMAT, LARGEST, AlteredAnswer, answer_of
 from localmed.domain.errors import Busy, Damaged, InputError, NoLibrary, NotAllowed, UnknownName, UsageError
 from localmed.library import in_force
@@ -471,7 +471,9 @@ class Session:
 
         Raise ``LocalmedError``, with nothing changed, where the journal cannot be written.
         """
-        self.require(NEEDS.get(action.partition(" ")[0], Right.LIBRARY))
+        kind = action.partition(" ")[0]
+        right, enough = NEEDS.get(kind, Right.LIBRARY), ENOUGH.get(kind)
+        self.require(enough if enough and self.may(enough) else right)
         try:
             make_room(self.data)
             with in_force.changing(self.data, before) as change:

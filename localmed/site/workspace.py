@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from functools import cached_property, partial
-from itertools import count
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -321,7 +321,11 @@ class Workspace:
         shown = made(result.hits, read, index, sections)
         beside = tuple(it for one in across for it in made(one.hits, read, index, OTHERS))
         standing = self.standing({it.best.passage.document_id for it in (*shown, *beside)})
-        gone = self._withdrawn_lately(partial(finder.search, text, reranked=reranked, read=read), first, result.hits)
+        lately = partial(self._withdrawn_lately, partial(finder.search, text, reranked=reranked, read=read))
+        of_others = (
+            lately(replace(filters, language=name), found.hits) for name, found in zip(others, across, strict=True)
+        )
+        gone = tuple(dict.fromkeys((*lately(first, result.hits), *chain.from_iterable(of_others))))
         return Finding(read, result, shown, beside, standing, gone, lacking)
 
     def _withdrawn_lately(

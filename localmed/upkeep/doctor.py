@@ -496,7 +496,11 @@ def state(site: Site) -> Iterator[Check]:
     now = in_force(site.settings.data)
     accounts.require_accounts(site.settings.data)
     require_noted(site.settings.data)
-    counts = {"withdrawals": len(now.withdrawals), "access": len(now.access), "stops": len(now.stops)}
+    counts = {
+        "withdrawals": sum(one.withdrawn for one in now.newest().values()),
+        "access": len(now.access),
+        "stops": len(now.stops),
+    }
     yield ok("state", "doctor.state", **counts)
 
 

@@ -42,10 +42,10 @@ def create(
     """Make an account."""
     typed = Account(user, role, tuple(groups.split()))
     try:
-        accounts.create(visit.session, typed, password, temporary=True)
+        made = accounts.create(visit.session, typed, password, temporary=True)
     except UsageError as error:
         return _list_page(visit, typed, error.full_message)
-    return pages.redirect(PATH, made=user)
+    return pages.redirect(PATH, made=made.user)
 
 
 @router.post(PATH + "/{user}")

@@ -99,11 +99,13 @@ def _morning(visit: Visit) -> dict[str, Any]:
 
     Librarians and administrators are told if no night ever ran.
     """
-    night = next(iter(nights.nights(visit.site.data, 1)), None)
+    if not (visit.may(Right.LIBRARY) or visit.may(Right.MODELS)):
+        return {"morning": None}
+    no_night, night = not nights.is_timed(visit.site.data), next(iter(nights.nights(visit.site.data, 1)), None)
     if night is None or not visit.may(Right.LIBRARY):
-        return {"morning": None, "no_night": night is None and (visit.may(Right.LIBRARY) or visit.may(Right.MODELS))}
+        return {"morning": None, "no_night": no_night}
     due = len(lookups.to_review(visit.session, "", 0)[0])
-    return {"morning": night, "waiting": len(uploads.listing(visit.session)), "due": due}
+    return {"morning": night, "no_night": no_night, "waiting": len(uploads.listing(visit.session)), "due": due}
 
 
 def box_of(visit: Visit, asked_text: str = "", asked_with: AskedWith = ALONE) -> dict[str, Any]:

@@ -6,7 +6,7 @@ document; the audit log tells safety officers who received them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -51,13 +51,16 @@ class DocumentFilter:
     only: str = ""
     sort: str = ""
 
-    def takes(self, document: Document, overdue: str) -> bool:
-        """Whether the list includes ``document``, whose review is ``overdue`` since that date."""
+    def takes(self, document: Document, overdue: str, remarked: Set[str]) -> bool:
+        """Whether the list includes ``document``, whose review is ``overdue`` since that date.
+
+        ``remarked`` are the documents with a note on a passage.
+        """
         return (
             (not self.status or document.status == self.status)
             and (not self.language or document.language == self.language)
             and (self.only != "overdue" or bool(overdue))
-            and (self.only != "notes" or bool(document.notes))
+            and (self.only != "notes" or bool(document.notes) or document.id in remarked)
             and (self.only != "unowned" or not document.governance.owner)
             and (self.only != "undated" or not document.governance.review_by)
             and lookups.matches_words(document, self.title)
@@ -143,7 +146,8 @@ def _list_page(
     ``edits``: their titles are fields, with the ``titles`` that were typed.
     """
     stored = lookups.documents_overdue(visit.session, chosen.collection)
-    rows = [(document, overdue) for document, overdue in stored if chosen.takes(document, overdue)]
+    remarked = {row.remark.document for row in lookups.remarked(visit.session)}
+    rows = [(document, overdue) for document, overdue in stored if chosen.takes(document, overdue, remarked)]
     if order := SORTS.get(chosen.sort):
         rows.sort(key=lambda row: order[0](row[0]), reverse=order[1])
     names = sorted(lookups.collection_names(visit.session))

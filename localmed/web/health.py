@@ -68,7 +68,7 @@ def overview(visit: Models) -> Response:
         faults=faults,
         day=date.today(),
         changed=_changed(file_of(site.data)),
-        night=nights.nights(site.data, 1),
+        timed=nights.is_timed(site.data),
     )
 
 

@@ -31,7 +31,9 @@ def listing(visit: Librarian) -> Response:
     moved = nights.canary_lines(compared)
     shown = [night_page.canary(line) for line in moved]
     held = holds.holds(data)
-    return pages.page(visit, "refreshes.html", nights=nights.nights(data), held=held, moved=shown)
+    return pages.page(
+        visit, "refreshes.html", nights=nights.nights(data), timed=nights.is_timed(data), held=held, moved=shown
+    )
 
 
 @router.get("/{number}")
@@ -65,5 +67,5 @@ def release(visit: Librarian, path: Annotated[str, Form()] = "") -> Response:
 
 
 def _refresh(session: Session, hooks: Hooks) -> Message:
-    night = refresh.refresh(session, hooks)
+    night = refresh.refresh(session, hooks, by_hand=True)
     return message("job.refreshed", number=night.number, outcome=message(f"refresh.outcome_{night.outcome}"))

@@ -15,14 +15,14 @@ from fastapi import APIRouter, Form
 from starlette.responses import Response
 
 from localmed.domain import message
-from localmed.domain.errors import NoLibrary
+from localmed.domain.errors import NoLibrary, UsageError
 from localmed.messages import known
 from localmed.nightly import weekly
 from localmed.people import feedback, history
 from localmed.presentation.answer import view
 from localmed.presentation.neutral import words
 from localmed.presentation.plain import plain
-from localmed.site import lookups, stops
+from localmed.site import changes, lookups, stops
 from localmed.site.audit import NEWEST, Audit, Entry, Head
 from localmed.site.session import DOCUMENT_CHARACTERS, Session
 from localmed.upkeep import incident
@@ -31,6 +31,7 @@ from localmed.web.visits import Safety
 
 router = APIRouter(prefix="/safety")
 _VERIFIED: dict[Path, Head] = {}  # up to where this process has verified the log of a data folder
+LONGEST_REASON = 500  # characters, of why a document is withdrawn
 ENTRIES = 200  # of the audit log shown; ``localmed audit export`` has all
 _ID = re.compile(rf"\b[0-9a-f]{{{DOCUMENT_CHARACTERS},32}}\b")  # of a document, or what the log keeps of it
 _ANSWER = re.compile(r"(\d+) statements(?:, badge \w+)?(?:; answer (\w+))?(?:; documents ([\w ]+))?")
@@ -63,6 +64,7 @@ def overview(visit: Safety, action: str = "", day: str = "", done: str = "", wha
         names=names,
         done=done if name in names.get(kind, ()) and done == now else "",
         changed=(kind, name),
+        withdrawn=lookups.withdrawn(session) if titles else (),
         weeks=weekly.weeks(session),
         reports=feedback.reports(session),
         head=str(head or ""),
@@ -134,6 +136,20 @@ def delete_report(visit: Safety, answer_id: Annotated[str, Form()] = "", user: A
     """Delete a report with its question and answer."""
     feedback.delete(visit.session, answer_id, user)
     return pages.redirect("/safety", notice="forgotten")
+
+
+@router.post("/documents/{document_id}")
+def withdraw(
+    visit: Safety,
+    document_id: str,
+    reason: Annotated[str, Form()] = "",
+    back: Annotated[bool, Form()] = False,
+) -> Response:
+    """Withdraw one document from use, or with ``back`` reinstate it."""
+    if not reason.strip() or len(reason) > LONGEST_REASON:
+        raise UsageError("web.documents.reason", most=LONGEST_REASON)
+    changes.withdraw(visit.session, lookups.document(visit.session, document_id), not back, reason.strip())
+    return pages.redirect("/safety", notice="reinstated" if back else "withdrawn")
 
 
 @router.post("/stop")

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Form, Request
 from starlette.responses import FileResponse, Response
 
-from localmed.domain import Answer, Evidence, Governance, Passage
+from localmed.domain import Answer, Evidence, Governance, Passage, Status
 from localmed.domain.errors import UnknownName
 from localmed.messages import LANGUAGES
 from localmed.people import history
@@ -99,7 +99,19 @@ def show(
     part: int = 0,
 ) -> Response:
     """A source on its page."""
-    return _page(visit, part, source_values(visit, source, base, (start, end), page, zoom, part == 1, answer))
+    values = source_values(visit, source, base, (start, end), page, zoom, part == 1, answer)
+    return _page(visit, part, values | {"back": _back(visit, base)})
+
+
+def _back(visit: Visit, base: str) -> str:
+    """The page with the sections of a source: the answer of the visitor, or what somebody reported to them."""
+    path, _, _ = base.partition("/sources/")
+    if path == base:
+        return ""
+    with suppress(UnknownName):
+        history.kept(visit.session, path.rpartition("/")[2])
+        return path
+    return f"/safety/reports/{path.rpartition('/')[2]}"
 
 
 def _page(visit: Visit, part: int, values: dict[str, Any]) -> Response:
@@ -149,6 +161,7 @@ def source_values(
         "zoom": zoom if zoom in ZOOMS else ZOOMS[0],
         "zooms": ZOOMS,
         "document_id": passage.document_id,
+        "withdrawn": evidence.status is Status.WITHDRAWN,
         "original": evidence.media_type in ORIGINALS,
         "beside": beside,
         "sought": "",

@@ -33,6 +33,7 @@ from localmed.web.protection import DOCUMENT_POLICY
 from localmed.web.visits import Librarian, Visit
 
 router = APIRouter(prefix="/library/upload")
+KEEP = "keep"  # the choice to leave a document of nearly the same text in use
 MOST = 50  # files at a time
 TAKEN = ("new", "changed", "same", "moved")  # outcomes of a dry run in which the file is read
 
@@ -143,6 +144,7 @@ def _upload_page(
         fault=fault,
         olds=olds,
         gone=gone,
+        keep=KEEP,
     )
 
 
@@ -178,6 +180,7 @@ def publish(
     A document of this title that was not ``offered`` to be replaced came later: the page is shown again, with it.
     """
     session, waiting = visit.session, uploads.upload(visit.session, upload_id)
+    replaces = tuple(one for one in replaces if one and one != KEEP)
     if not uploads.may_publish(session, waiting):
         raise NotAllowed("upload.second_person")
     known = uploads.asked(session, waiting)

@@ -291,7 +291,7 @@ def published(clients: Clients, content: bytes, name: str, **fields: str) -> Res
 
 def box(page: str, document: str) -> str:
     """The box that lets a document be replaced; "" where none is offered."""
-    match = re.search(rf'<input type="checkbox" name="replaces" value="{document}"[^>]*>', page)
+    match = re.search(rf'<(?:input type="checkbox" name="replaces"|option) value="{document}"[^>]*>', page)
     return match[0] if match else ""
 
 
@@ -345,8 +345,11 @@ def test_a_near_copy_of_another_title_is_offered_the_owner_and_not_ticked(copied
     send(librarian, HAND.replace(b"# Hand rub", b"# Hand hygiene"), "hygiene.md")
     (second,) = waiting(copied_clients)
     page = librarian.get(f"/library/upload/{second.id}").text
-    assert "checked" not in box(page, old.id)
+    assert "selected" not in box(page, old.id)
     assert 'value="Dr Wu"' in page
+    path = f"/library/upload/{second.id}/publish"
+    librarian.ended(librarian.form(path, title="Hand hygiene", edition="2026", replaces="keep", offered=old.id))
+    assert lookups.document(session, old.id).status is Status.CURRENT
 
 
 def test_what_is_left_current_beside_a_new_edition_is_named(copied_clients: Clients) -> None:
@@ -373,7 +376,8 @@ def test_what_holds_nearly_the_text_is_offered_but_not_chosen(copied_clients: Cl
     page = librarian.get(f"/library/upload/{upload.id}").text
     assert said("web.upload.near_text", title="Hand rub", edition=old.edition or "–") in page
     assert box(page, old.id)
-    assert "checked" not in box(page, old.id).replace("checkbox", "")
+    assert "selected" not in box(page, old.id)
+    assert f'<option value="">{said("web.upload.near_choice")}</option>' in page, "one of both must be chosen"
 
 
 @pytest.mark.parametrize(
