@@ -168,17 +168,21 @@ class AllergyPart:
 
 
 @dataclass(frozen=True, slots=True)
-class InteractionPart(_NoStatements):
-    """A medicine of the record that, by the concept graph, interacts with one that the sources name."""
+class InteractionPart:
+    """A medicine of the record that interacts with one that the sources name, by the concept graph (``source``).
+
+    Without a source: ``statements`` name both together.
+    """
 
     entry: RecordEntry
     named: str
     source: str
+    statements: tuple[Statement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ValuePart:
-    """A value of the record, and the shown table rows whose range contains it."""
+    """A value of the record, and the shown table rows and sentences whose range contains it."""
 
     value: Measured
     statements: tuple[Statement, ...]

@@ -69,9 +69,10 @@ def allergy(part: AllergyPart, language: str) -> PartView:
 
 
 def interaction(part: InteractionPart, language: str) -> PartView:
-    """The record's words, and what the concept graph says."""
-    warning = message("ebm.interaction", words=part.entry.words, name=part.named, source=part.source)
-    return _warning(warning, (), language)
+    """The record's words, and what the concept graph or the sources say."""
+    code = "ebm.interaction" if part.source else "ebm.together"
+    warning = message(code, words=part.entry.words, name=part.named, source=part.source)
+    return _warning(warning, _statements(part.statements, language), language)
 
 
 def _warning(warning: Message, statements: tuple[StatementView, ...], language: str) -> PartView:

@@ -24,6 +24,7 @@ from localmed.text.tables import Names
 
 NEAR = 20  # characters before a name that may say that it is not asked for
 ADULT = 16  # years
+AGES = ("age", "ages", "aged", "years", "months", "岁", "月龄")  # a section that goes by age is one for children too
 READ = 3  # passages that hold the words of a name and are read for it
 _UNLISTED = re.compile(
     r"(?<=[a-z,] )(?<!\b[MD]r )(?<!\bMrs )(?<!\bMs )[A-Z][a-z]{3,}(?:-[A-Z]?[a-z]{3,})*(?![\w-])"
@@ -65,20 +66,22 @@ def subjects(read: Question) -> tuple[Subject, ...]:
         )
         if asked and one.ingredients and one.classes:  # what is also measured in blood has no class
             found.setdefault(one.ingredients, Subject(spelt.get(one.written, one.written), one.ingredients))
-    folded = fold(f"{read.typed} {read.further}{_of_child(read.typed)}")
+    folded = fold(f"{read.typed} {read.further}")
     for named in synonyms.named(folded):
         names = (
             () if _NO.search(folded[max(0, named.start - NEAR) : named.start]) else synonyms.population(named.written)
         )
         if names:
             found.setdefault(names, Subject(named.written, names=Names(names)))
+    if (child := _child(read.typed)) and not any(one.names for one in found.values()):
+        found[child] = Subject(child, names=Names((*synonyms.population(child), *AGES)))
     return tuple(found.values())
 
 
-def _of_child(typed: str) -> str:
+def _child(typed: str) -> str:
     """The word for a child in the language of ``typed`` if it gives an age below ``ADULT``."""
     ages = [int(one) for match in _AGE.finditer(typed) for one in match.groups() if one]
-    said = {"en": " child", "zh": " 孩子"}
+    said = {"en": "child", "zh": "孩子"}
     return said.get(detect(typed), "") if any(0 < age < ADULT for age in ages) else ""
 
 

@@ -250,6 +250,26 @@ def falls_in(question: str, header: str, cell: str, lone: bool = False) -> bool 
     return len(own) == 1 and any(unit in own and holds(value) for value, unit in numbers(question))
 
 
+def falls_in_sentence(text: str, measure: Measure, value: float) -> bool:
+    """Whether ``value`` is in a range that ``text`` gives of ``measure`` ("if eGFR is below 30"), targets apart."""
+    folded = fold(text)
+    if _OTHER_BODY_FLUID.search(folded):
+        return False
+    alike = KIDNEYS if measure.name in KIDNEYS else (measure.name,)
+    return any(
+        (holds := within(one, "", match["range"])) and holds(value)
+        for one in map(by_name, alike)
+        for match in _ranges(one).finditer(folded)
+    )
+
+
+@cache
+def _ranges(measure: Measure) -> re.Pattern[str]:
+    number = rf"(?:{NUMBER})(?:\s*(?:{'|'.join(unit for unit, _, _ in measure.units) or '(?!)'}))?"
+    ranges = rf"{number}\s*{_TO_NEXT}\s*{number}|(?:{_FROM}|{_TO})\s*{number}|{number}\s*(?:{_OR_MORE}|{_OR_LESS})"
+    return re.compile(rf"{measure.pattern}[^\d;；。\n]{{0,{NEAR}}}?(?P<range>{ranges})")
+
+
 def values(question: str, measure: Measure) -> list[float]:
     """The values of ``measure`` that a ``question`` gives: any of kidney function is one, and "165/95" a pressure."""
     alike = KIDNEYS if measure.name in KIDNEYS else (measure.name,)

@@ -220,6 +220,7 @@ def _warnings(case: Case, answer: Answer) -> Step[tuple[Part, ...]]:
     interacting: list[InteractionPart] = []
     for name, card in zip(named, cards, strict=True):
         interacting += interactions(case.record, name, card.relations if card else ())
+    interacting += together(case.record, case.medicines, [text for _, text in quoted])
     shown_rows = rows(case.record, answer, case.medicines)
     return (*allergies(case.record, (*answer.shown, *read)), *dict.fromkeys(interacting), *shown_rows)
 
@@ -260,10 +261,21 @@ def interactions(record: PatientRecord, named: str, relations: Sequence[Relation
                 yield InteractionPart(entry, named, relation.source.collection)
 
 
-def rows(record: PatientRecord, answer: Answer, asked: Set[str]) -> Iterator[ValuePart]:
-    """The record's values, each with the shown table rows whose range contains the value.
+def together(record: PatientRecord, asked: Set[str], statements: Sequence[Statement]) -> Iterator[InteractionPart]:
+    """The record's medicines that ``statements`` name together with an ``asked`` one."""
+    named = [(one, medicines.ingredients(one.text)) for one in statements]
+    for entry in record.entries:
+        own = medicines.ingredients(entry.text) - asked if entry.kind in NAMED else frozenset[str]()
+        both = [(one, asked & names) for one, names in named if own & names and asked & names]
+        if both:
+            names = sorted({name for _, matches in both for name in matches})
+            yield InteractionPart(entry, ", ".join(names), "", tuple(dict.fromkeys(one for one, _ in both))[:QUOTED])
 
-    Rows of other medicines than the ``asked`` ones are left out.
+
+def rows(record: PatientRecord, answer: Answer, asked: Set[str]) -> Iterator[ValuePart]:
+    """The record's values, each with the shown table rows and sentences whose range contains the value.
+
+    Those on other medicines than the ``asked`` ones are left out. A kidney value stands for the other.
     """
     lines = [(answer.by_marker[line.marker], line) for section in answer.sections for line in section.lines]
     for result in record.results:
@@ -271,8 +283,12 @@ def rows(record: PatientRecord, answer: Answer, asked: Set[str]) -> Iterator[Val
         quoted = tuple(
             piece.quotation(line.start, line.end)
             for piece, line in lines
-            if piece.passage.table
-            and _is_row_of(measure, text := piece.passage.text[line.start : line.end], result.value)
+            if (text := piece.passage.text[line.start : line.end])
+            and (
+                _is_row_of(measure, text, result.value)
+                if piece.passage.table
+                else measures.falls_in_sentence(text, measure, result.value)
+            )
             and not (asked and (named := medicines.ingredients(text)) and not asked & named)
         )
         if quoted:

@@ -133,7 +133,7 @@ def test_the_sections_of_every_tier_stand_in_their_order() -> None:
     assert answer.statements == ()
     assert titles(answer) == ["Diabetes", "Study"]
     assert answer.searched == ("guidelines", "literature")
-    assert kinds(answer) == [RecordPart, NotJudgedPart, SourceLevelPart, SourceLevelPart]
+    assert kinds(answer) == [ValuePart, RecordPart, NotJudgedPart, SourceLevelPart, SourceLevelPart]
     assert [request.filters.collections for request in requests if request.name == "find"] == [  # type: ignore[union-attr]
         ("guidelines",),
         ("literature",),
@@ -229,6 +229,32 @@ def test_an_interaction_is_the_graphs_and_is_named() -> None:
     assert (found.entry.words, found.named, found.source) == ("takes warfarin 3 mg", "metformin", "drugs")
     _, requests = run(record=replace(RECORD, entries=()), card=card)
     assert "look_up" not in [request.name for request in requests]
+
+
+def test_what_the_sources_name_together_with_a_medicine_of_the_record_is_quoted() -> None:
+    row = passage("Metformin: not with warfarin. Amoxicillin may be given with warfarin.", "Formulary")
+    answer, _ = run(question="Can metformin be given?", tiers={"guidelines": row})
+    found = part(answer, InteractionPart)
+    assert (found.entry.words, found.named, found.source) == ("takes warfarin 3 mg", "metformin", "")
+    assert [one.text for one in found.statements] == ["Metformin: not with warfarin."]
+    assert next(one for one in view(answer).parts if one.warning).statements
+
+
+@pytest.mark.parametrize(
+    ("sentence", "told"),
+    [
+        ("If eGFR is below 30, halve the dose.", True),
+        ("Halve the dose if creatinine clearance is 15 to 29 mL/min.", True),
+        ("If eGFR is 30 or more, give the full dose.", False),
+        ("The target of eGFR is below 30.", False),
+        ("If potassium is below 30, halve the dose.", False),
+    ],
+)
+def test_a_value_stands_beside_the_sentence_that_gives_its_range(sentence: str, told: bool) -> None:
+    record = replace(RECORD, results=(Measured("eGFR", 28, "28 mL/min"),))
+    answer, _ = run(question="Which dose?", tiers={"guidelines": passage(sentence, "Dosing")}, record=record)
+    found = [one.text for it in answer.parts if isinstance(it, ValuePart) for one in it.statements]
+    assert found == ([sentence] if told else [])
 
 
 ROWS = (
