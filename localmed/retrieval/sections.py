@@ -135,7 +135,7 @@ def sections(
 def _absent_conditions(read: Question, found: Sequence[Section]) -> tuple[str, ...]:
     """The conditions of a question if no section names any of them.
 
-    Of 580 questions that their documents answer 2 have such sections, of 433 others 33 that nothing else told apart.
+    Of 580 questions that their documents answer 5 have such sections, of 433 others 80 that nothing else told apart.
     """
     texts = [
         fold(" ".join((it.best.passage.title, *it.best.passage.headings, *(line.text for line in it.lines))))
