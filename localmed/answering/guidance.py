@@ -16,7 +16,7 @@ from localmed.answering.asking import QuestionInput
 from localmed.answering.roles import Choosing, Fitted, Role, Writing
 from localmed.domain import Evidence, Hit, Origin, Statement
 from localmed.domain.errors import Rejected
-from localmed.retrieval.guide import is_emergency
+from localmed.retrieval.guide import is_emergency, is_for_all_emergencies
 from localmed.text.language import sentences, words
 
 SHOWN = 3  # departments in an answer
@@ -75,7 +75,8 @@ _DIAGNOSIS = re.compile(  # somebody has, or may have, a disease
 
 def nearest(task: GuidanceInput) -> tuple[Advised, ...]:
     """The first departments in the order of the search; the one for emergencies, which red flags name, if asked for."""
-    own = [one for one in task.departments if not is_emergency(one.name) or is_emergency(task.question)]
+    asked = is_emergency(task.question)
+    own = [one for one in task.departments if asked or not is_for_all_emergencies(one.name)]
     return tuple(Advised(one.name, (reason(one, task.question),)) for one in own[:SHOWN])
 
 

@@ -58,6 +58,11 @@ _REACHED = re.compile(  # opening hours and telephone
     re.IGNORECASE,
 )
 _EMERGENCY = re.compile(r"\b(emergency|a ?& ?e|casualty)\b|急诊|急救", re.IGNORECASE)
+_GENERAL = re.compile(
+    r"[\W_\d]|\b(?:and|the|of|accident|department|dept|unit|room|centre|center|clinic|services?|medicine|care)\b"
+    r"|医学|部|科|室|中心|门诊",
+    re.IGNORECASE,
+)
 _ROW = re.compile(r"[^\n]+")
 
 
@@ -134,5 +139,10 @@ def says_where(sentence: str) -> bool:
 
 
 def is_emergency(name: str) -> bool:
-    """Whether a department of that name is where emergencies go."""
+    """Whether a department of that name takes emergencies, of all or of some kind ("Emergency Gynaecology")."""
     return bool(_EMERGENCY.search(name))
+
+
+def is_for_all_emergencies(name: str) -> bool:
+    """Whether the name says nothing but that it takes emergencies."""
+    return is_emergency(name) and not _GENERAL.sub("", _EMERGENCY.sub("", name))

@@ -32,6 +32,7 @@ from localmed.retrieval.weights import of_terms
 from localmed.text import measures, medicines, synonyms
 from localmed.text.furniture import line_spans, states_nothing
 from localmed.text.language import fold
+from localmed.text.negation import denied
 from localmed.text.tables import Names, cues
 
 LONGEST = 6_000  # characters of a section; a longer one is cut around its best passage
@@ -40,6 +41,8 @@ WORDS = 0.2  # weight of a line's share of rare words beside its similarity; 0.1
 FEWER = 0.6  # by words alone: least share of the best line's score
 POPULATION = 300  # characters on a study's population; the first sentence is always whole
 NEAR = 0.15  # largest distance from the nearest line of all sections for a second mark
+
+GENERAL = frozenset({"infection", "alcohol"})  # everyday words among the conditions
 
 _CELL = re.compile(r"([^:：;；]{1,80})(?:: |：)([^;；]+)(?:[;；]|$)")  # of a table's row, see ingest/readers/tables.py
 _DEGREE = re.compile(r"(?i)(?:very )?(?:low|high|mild|moderate|severe)(?: risk)?|极?[低中高轻重][度危]?")  # a cell
@@ -133,17 +136,34 @@ def sections(
 
 
 def _absent_conditions(read: Question, found: Sequence[Section]) -> tuple[str, ...]:
-    """The conditions of a question if no section names any of them.
+    """The conditions of a question if no section names any of them, or a broader one in their name ("pneumonia").
 
-    Of 580 questions that their documents answer 5 have such sections, of 433 others 80 that nothing else told apart.
+    Of 580 questions that their documents answer 5 have such sections, of 433 others 75 that nothing else told apart.
     """
-    texts = [
+    folded = fold(read.typed)
+    asked = [
+        one
+        for one in synonyms.named(folded)
+        if synonyms.is_in("conditions", one.written) and not GENERAL & {*one.names} and not denied(folded, one.start)
+    ]
+    if not asked:
+        return ()
+    names = Names({name for one in asked for name in (one.written, *one.names, *_broader(one.written))})
+    texts = (
         fold(" ".join((it.best.passage.title, *it.best.passage.headings, *(line.text for line in it.lines))))
         for it in found
-    ]
-    asked = [one for one in synonyms.named(read.typed) if synonyms.is_in("conditions", one.written)]
-    held = any(Names((*one.names, one.written)).matches(text) for one in asked for text in texts)
-    return () if held else tuple(dict.fromkeys(one.written for one in asked))
+    )
+    return () if any(map(names.matches, texts)) else tuple(dict.fromkeys(one.written for one in asked))
+
+
+def _broader(written: str) -> Iterator[str]:
+    """The names of conditions that stand within the name of another one."""
+    parts = written.split() if written.isascii() else [*written]
+    joint = " " if written.isascii() else ""
+    for start in range(len(parts)):
+        for end in range(start + 1, len(parts) + (start > 0)):
+            within = synonyms.named(joint.join(parts[start:end]))
+            yield from (name for it in within if synonyms.is_in("conditions", it.written) for name in it.names)
 
 
 def section_of(passage: Passage, document: Sequence[Passage]) -> tuple[Passage, ...]:

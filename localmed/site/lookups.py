@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from localmed.domain import Collection, Document, Evidence, Hit, Message, Passage, SearchFilter, Status, message
 from localmed.domain.accounts import Right
-from localmed.domain.errors import Damaged, NotAllowed, UnknownName
+from localmed.domain.errors import Damaged, NoLibrary, NotAllowed, UnknownName
 from localmed.library import generations, originals
 from localmed.library.catalogue import Pair, document_changes
 from localmed.library.governed import FIELDS, Heading, value_of
@@ -436,10 +436,17 @@ def evidence_of(session: Session, prefix: str) -> Evidence:
         stops.require_running(session, workspace.library.passage(prefix).collection)
     with session.workspace() as workspace:
         evidence = workspace.mint((Hit(workspace.library.passage(prefix), 0.0),))[0]
-        told = workspace.withdrawal(evidence.passage.document_id, evidence.document_title)
-    if told and not (session.may(Right.LIBRARY) or session.may(Right.SAFETY)):
-        raise NotAllowed(told.code, **dict(told.parameters))
+    require_in_use(session, evidence)
     return evidence
+
+
+def require_in_use(session: Session, evidence: Evidence) -> None:
+    """Raise ``NotAllowed`` with when and why for a reader and a withdrawn document."""
+    if session.may(Right.LIBRARY) or session.may(Right.SAFETY):
+        return
+    with suppress(NoLibrary), session.workspace() as workspace:
+        if told := workspace.withdrawal(evidence.passage.document_id, evidence.document_title):
+            raise NotAllowed(told.code, **dict(told.parameters))
 
 
 def withdrawn(session: Session) -> list[tuple[Document, Message]]:

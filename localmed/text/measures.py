@@ -251,23 +251,34 @@ def falls_in(question: str, header: str, cell: str, lone: bool = False) -> bool 
 
 
 def falls_in_sentence(text: str, measure: Measure, value: float) -> bool:
-    """Whether ``value`` is in a range that ``text`` gives of ``measure`` ("if eGFR is below 30"), targets apart."""
+    """Whether ``value`` is in a range that directly follows ``measure`` in ``text`` ("if eGFR is below 30").
+
+    Targets, negations and numbers with another unit are left out.
+    """
     folded = fold(text)
-    if _OTHER_BODY_FLUID.search(folded):
-        return False
-    alike = KIDNEYS if measure.name in KIDNEYS else (measure.name,)
     return any(
-        (holds := within(one, "", match["range"])) and holds(value)
-        for one in map(by_name, alike)
+        (holds := within(one, "", match["range"]))
+        and holds(value)
+        and not _AIMED.search(_CLAUSE_END.split(match.string[: match.start()])[-1])
+        for one in map(by_name, KIDNEYS if measure.name in KIDNEYS else (measure.name,))
         for match in _ranges(one).finditer(folded)
     )
+
+
+_AIMED = re.compile(r"target|goal|\baim|\bkeep|urine|urinary|目标|维持|控制|尿")
+_CLAUSE_END = re.compile(r"[;；.。](?!\d)")
+_LINKS = r"(?:\s|:|：|=|\b(?:is|was|of|level|levels|falls|rises|drops)\b|值|水平|为|是)*"
+_OTHER_UNIT = (
+    r"(?!\s*(?:[%/.\d-]|(?:to|mg|g|h)\b|(?:mmol|ml)\b(?!/)|units?\b|hours?|hrs?\b|days?|weeks?|months?|times"
+    r"|次|天|日|周|个?月|小时))"
+)
 
 
 @cache
 def _ranges(measure: Measure) -> re.Pattern[str]:
     number = rf"(?:{NUMBER})(?:\s*(?:{'|'.join(unit for unit, _, _ in measure.units) or '(?!)'}))?"
     ranges = rf"{number}\s*{_TO_NEXT}\s*{number}|(?:{_FROM}|{_TO})\s*{number}|{number}\s*(?:{_OR_MORE}|{_OR_LESS})"
-    return re.compile(rf"{measure.pattern}[^\d;；。\n]{{0,{NEAR}}}?(?P<range>{ranges})")
+    return re.compile(rf"{measure.pattern}{_LINKS}(?P<range>{ranges}){_OTHER_UNIT}")
 
 
 def values(question: str, measure: Measure) -> list[float]:

@@ -25,6 +25,7 @@ from localmed.presentation.plain import plain
 from localmed.site import changes, lookups, stops
 from localmed.site.audit import NEWEST, Audit, Entry, Head
 from localmed.site.session import DOCUMENT_CHARACTERS, Session
+from localmed.text.language import clean
 from localmed.upkeep import incident
 from localmed.web import ask, pages
 from localmed.web.visits import Safety
@@ -146,9 +147,10 @@ def withdraw(
     back: Annotated[bool, Form()] = False,
 ) -> Response:
     """Withdraw one document from use, or with ``back`` reinstate it."""
-    if not reason.strip() or len(reason) > LONGEST_REASON:
+    why = " ".join(clean(reason).split())
+    if not why or len(why) > LONGEST_REASON:
         raise UsageError("web.documents.reason", most=LONGEST_REASON)
-    changes.withdraw(visit.session, lookups.document(visit.session, document_id), not back, reason.strip())
+    changes.withdraw(visit.session, lookups.document(visit.session, document_id), not back, why)
     return pages.redirect("/safety", notice="reinstated" if back else "withdrawn")
 
 

@@ -56,6 +56,7 @@ def cited_source(visit: Visit, answer_id: str, marker: str) -> Evidence:
     for evidence in kept_answer(visit, answer_id).evidence:
         if evidence.marker == marker:
             stops.require_running(visit.session, evidence.passage.collection)
+            lookups.require_in_use(visit.session, evidence)
             return visit.session.standing((evidence,))[0]
     raise UnknownName("kept.no_source", sources=())
 

@@ -33,7 +33,7 @@ from localmed.web.protection import DOCUMENT_POLICY
 from localmed.web.visits import Librarian, Visit
 
 router = APIRouter(prefix="/library/upload")
-KEEP = "keep"  # the choice to leave a document of nearly the same text in use
+KEEP = "keep "  # and an id: the choice to leave a document of nearly the same text in use
 MOST = 50  # files at a time
 TAKEN = ("new", "changed", "same", "moved")  # outcomes of a dry run in which the file is read
 
@@ -145,6 +145,7 @@ def _upload_page(
         olds=olds,
         gone=gone,
         keep=KEEP,
+        kept=[one.removeprefix(KEEP) for one in chosen if one.startswith(KEEP)],
     )
 
 
@@ -177,10 +178,12 @@ def publish(
 ) -> Response:
     """Import it under this title. It supersedes the documents that it ``replaces``.
 
-    A document of this title that was not ``offered`` to be replaced came later: the page is shown again, with it.
+    A document of this title that was not ``offered`` to be replaced came later: the page is shown again, with it. So it
+    is while nobody chose what becomes of one of nearly this text.
     """
     session, waiting = visit.session, uploads.upload(visit.session, upload_id)
-    replaces = tuple(one for one in replaces if one and one != KEEP)
+    kept = {one.removeprefix(KEEP) for one in replaces if one.startswith(KEEP)}
+    replaces = tuple(one for one in replaces if one and not one.startswith(KEEP))
     if not uploads.may_publish(session, waiting):
         raise NotAllowed("upload.second_person")
     known = uploads.asked(session, waiting)
@@ -197,8 +200,11 @@ def publish(
         if later := [old for old in of_title if old.id not in (*offered, *replaces)]:
             replaces = (*replaces, *(old.id for old in later if not uploads.is_older(edition, old.edition)))
             raise UsageError("upload.came_later", titles=tuple(map(uploads.dated, later)))
+        near = [old for old, same in uploads.predecessors(session, waiting, values.get("title", "")) if not same]
+        if undecided := [old for old in near if old.id not in {*replaces, *kept}]:
+            raise UsageError("upload.undecided", titles=tuple(map(uploads.dated, undecided)))
     except UsageError as error:
-        return _upload_page(visit, waiting, values, error.full_message, replaces)
+        return _upload_page(visit, waiting, values, error.full_message, (*replaces, *(KEEP + it for it in kept)))
     back, by_id = documents.address(waiting.collection), {upload_id: given}
     return begin(visit, "import", back, uploads.publish, [waiting], by_id, replaces)
 
@@ -213,10 +219,16 @@ def publish_all(visit: Librarian, collection: Annotated[str, Form()]) -> Respons
     ready = [one for one in reversed(_ready(session)) if one.collection == collection]  # of one name the newest stays
     if not ready:
         raise UsageError("upload.not_looked")
-    if names := tuple(dict.fromkeys(one.name for one in ready if uploads.is_another(session, one, ready))):
+    if names := tuple(dict.fromkeys(one.name for one in ready if _by_itself(session, one, ready))):
         raise UsageError("upload.one_by_one", names=names)
     values = {one.id: {name: value for name, value in uploads.asked(session, one).items() if value} for one in ready}
     return begin(visit, "import", documents.address(collection), uploads.publish, ready, values, ())
+
+
+def _by_itself(session: Session, one: Upload, ready: Sequence[Upload]) -> bool:
+    """Whether somebody must choose for this upload: another document has its file name, or nearly its text."""
+    olds = uploads.predecessors(session, one, uploads.asked(session, one).get("title", ""))
+    return uploads.is_another(session, one, ready) or any(not same for _, same in olds)
 
 
 def _ready(session: Session) -> list[Upload]:

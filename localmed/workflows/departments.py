@@ -10,7 +10,7 @@ is dropped. Beyond the paper:
   worded like an emergency gets it first too, as uncertain, and the others below: of another author's 109 ordinary
   complaints without a red flag half are worded so, of 21 such emergencies 20.
 - ``SHOWN`` departments are named, in the order of the search: over complaints of another author no score of words and
-  persons did better, and the right one is the first for two of three, among three for four of five.
+  persons did better; the right one is the first for 75 of 120, among three for 94.
 - Floor, hours and extension are quoted from the guide. Nothing is diagnosed.
 
 The guide is the content of all collections of kind ``local`` (``retrieval.guide``). It is searched in the complaint's
@@ -136,6 +136,9 @@ def departments(complaint: str, filters: SearchFilter, plan: Plan, provenance: P
         evidence += more
         parts.append(replace(part, signs=signs) if flags and not apart and guide.is_emergency(part.name) else part)
     status = begun.status if concern else AnswerStatus.ANSWERED if parts else AnswerStatus.ABSTAINED
+    others = [part for part in parts if not part.signs]
+    order = (FAR if result.far else NEAREST,) if others and flags in ((), LIKENED) and not concern else ()
+    begun = replace(begun, notes=(*begun.notes, *order))
     made = from_one(replace(begun, status=status, parts=tuple(parts), evidence=evidence, verification=account))
     nothing = () if parts or concern else (NO_DEPARTMENT,)
     return replace(made, notes=(*made.notes, *notes, *nothing, *overdue(made.evidence), ALWAYS))
@@ -160,8 +163,6 @@ def _notes(
         warned = message("departments.flagged", signs=signs)
         notes += (message("departments.likened") if flags == LIKENED else warned,)
         notes += () if result.emergency else (NO_EMERGENCY,)
-    elif result.departments:
-        notes += (FAR if result.far else NEAREST,)
     if len(complaint) > CHARACTERS:
         notes += (message("departments.cut", all=len(complaint), read=CHARACTERS),)
     if language == "zh" and not result.dense:
@@ -189,7 +190,8 @@ def _search_guide(complaint: str, filters: SearchFilter, language: str, flags: S
         results: tuple[Found, ...] = yield tuple(requests)
         grouped = guide.by_department(results[0].hits)
         urgent = guide.by_department(results[1].hits if flags else ())
-        place = next((name for name in (*urgent, *grouped) if guide.is_emergency(name)), "") if flags else ""
+        places = [name for name in (*urgent, *grouped) if flags and guide.is_emergency(name)]
+        place = next(iter(sorted(places, key=guide.is_for_all_emergencies, reverse=True)), "")
         if not grouped and not place:
             continue
         of_place = urgent.get(place, grouped.get(place, ()))

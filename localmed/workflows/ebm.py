@@ -265,7 +265,9 @@ def together(record: PatientRecord, asked: Set[str], statements: Sequence[Statem
     """The record's medicines that ``statements`` name together with an ``asked`` one."""
     named = [(one, medicines.ingredients(one.text)) for one in statements]
     for entry in record.entries:
-        own = medicines.ingredients(entry.text) - asked if entry.kind in NAMED else frozenset[str]()
+        own = medicines.ingredients(entry.text) if entry.kind in NAMED else frozenset[str]()
+        if own & asked:  # a combination is no partner of what it holds
+            continue
         both = [(one, asked & names) for one, names in named if own & names and asked & names]
         if both:
             names = sorted({name for _, matches in both for name in matches})

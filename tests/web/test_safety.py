@@ -56,6 +56,29 @@ def test_a_stopped_collection_is_found_by_nobody(copied_clients: Clients) -> Non
     assert session.find("antibiotics in septic shock", SearchFilter(), 5, 5).found.hits
 
 
+def test_a_safety_officer_takes_one_document_out_and_readers_open_it_nowhere(copied_clients: Clients) -> None:
+    reader, safety = copied_clients("reader"), copied_clients("safety")
+    path = reader.form("/ask", question="When are antibiotics given in sepsis?").url.path
+    one = next(it for it in lookups.documents(session_of(copied_clients)) if it.title.startswith("Sepsis"))
+    passage = lookups.first_passage(session_of(copied_clients), one.id).id
+    places = [f"{base}{rest}" for base in (f"/passages/{passage}", f"{path}/sources/1") for rest in ("", "/image")]
+    assert [reader.get(place).status_code for place in places] == [200] * len(places)
+    assert said("web.safety.take_out") in safety.get(f"/passages/{passage}").text
+    assert said("web.safety.take_out") not in reader.get(f"/passages/{passage}").text
+    out = f"/safety/documents/{one.id}"
+    for other in (reader, copied_clients("librarian")):
+        assert other.form(out, reason="doses").status_code == 403
+    assert safety.form(out, reason=" ").status_code == 400
+    assert said("web.notice.withdrawn") in safety.form(out, reason="wrong doses").text
+    for place in (*places, f"/documents/{one.id}"):
+        closed = reader.get(place)
+        assert (closed.status_code, "wrong doses" in closed.text) == (403, True), place
+    assert safety.get(f"/passages/{passage}").status_code == 200, "whoever decides must read it"
+    assert "wrong doses" in safety.get("/safety").text
+    safety.form(out, reason="corrected", back="true")
+    assert [reader.get(place).status_code for place in places] == [200] * len(places)
+
+
 @pytest.mark.usefixtures("reranked")
 def test_a_stopped_model_serves_nothing(copied_clients: Clients) -> None:
     safety = copied_clients("safety")

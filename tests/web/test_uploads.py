@@ -347,8 +347,12 @@ def test_a_near_copy_of_another_title_is_offered_the_owner_and_not_ticked(copied
     page = librarian.get(f"/library/upload/{second.id}").text
     assert "selected" not in box(page, old.id)
     assert 'value="Dr Wu"' in page
-    path = f"/library/upload/{second.id}/publish"
-    librarian.ended(librarian.form(path, title="Hand hygiene", edition="2026", replaces="keep", offered=old.id))
+    path, fields = f"/library/upload/{second.id}/publish", {"title": "Hand hygiene", "edition": "2026"}
+    undecided = librarian.form(path, **fields, offered=old.id)
+    assert (undecided.status_code, phrase("upload.undecided") in undecided.text) == (400, True)
+    kept = f"keep {old.id}"
+    assert f'value="{kept}" selected' in librarian.form(path, edition="2026", title="", replaces=kept).text
+    librarian.ended(librarian.form(path, **fields, replaces=kept, offered=old.id))
     assert lookups.document(session, old.id).status is Status.CURRENT
 
 
