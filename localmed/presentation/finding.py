@@ -199,7 +199,7 @@ def view(answer: Answer, language: str) -> FindingView | None:
         words(_closeness(found.closeness, answer.language if others else ""), language) if found.sections else "",
         words(message("finding.flagged", signs=signs), language) if signs else "",
         far,
-        lacking or found.closeness in (Closeness.SOME_WAY, Closeness.NOTHING_NEAR),
+        lacking or bool(own and own[0].lacks) or found.closeness in (Closeness.SOME_WAY, Closeness.NOTHING_NEAR),
         (
             *(words(message("finding.absent", name=one_line(one)), language) for one in absent),
             *([words(message("finding.lacked", names=lacked), language)] if lacked else ()),

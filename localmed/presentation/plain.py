@@ -9,7 +9,7 @@ from localmed.domain import message
 from localmed.messages import COLON, joined
 from localmed.presentation.finding import FindingView, SectionView, blocks
 from localmed.presentation.neutral import one_line, words
-from localmed.presentation.views import AnswerView, StatementView
+from localmed.presentation.views import AnswerView, PartView, StatementView
 
 FOLDED = "[...]"  # more of a section, left out
 CELLS = " | "  # between the cells of a row
@@ -31,11 +31,14 @@ def text_to_copy(view: AnswerView, question: str, day: str) -> str:
 
 
 def plain(view: AnswerView, counted: bool = False) -> str:
-    """``view`` as text: sentences and conflicts with their markers, sources, then the sections.
+    """``view`` as text: warnings, sentences, parts and conflicts with their markers, sources, then the sections.
 
     Sections have the markers of their sources, or numbers (``counted``) where nothing refers to a marker.
     """
-    lines = [*filter(None, (view.headline, view.searched)), *map(_statement, view.statements)]
+    parts = [part for part in view.parts if not part.after]
+    lines = [line for part in parts if part.warning for line in _part(part, view.language)]
+    lines += [*filter(None, (view.headline, view.searched)), *map(_statement, view.statements)]
+    lines += [line for part in parts if not part.warning for line in _part(part, view.language)]
     for conflict in view.conflicts:
         sides = ((conflict.our_title, conflict.ours), (conflict.their_title, conflict.theirs))
         lines += [
@@ -49,6 +52,15 @@ def plain(view: AnswerView, counted: bool = False) -> str:
     ]
     lines += _sections(view.finding, view.language, counted) if view.finding else ()
     return "\n".join((*lines, "", view.purpose)).strip()
+
+
+def _part(part: PartView, language: str) -> Iterator[str]:
+    yield from ("", part.title)
+    for row in part.rows:
+        yield " ".join(
+            filter(None, (joined((row.label, row.text), language, COLON) if row.label else row.text, row.detail))
+        )
+    yield from map(_statement, part.statements)
 
 
 def _statement(statement: StatementView) -> str:

@@ -287,9 +287,11 @@ def rows(record: PatientRecord, answer: Answer, asked: Set[str]) -> Iterator[Val
             for piece, line in lines
             if (text := piece.passage.text[line.start : line.end])
             and (
-                _is_row_of(measure, text, result.value)
-                if piece.passage.table
-                else measures.falls_in_sentence(text, measure, result.value)
+                (piece.passage.table and _is_row_of(measure, text, result.value))
+                or (
+                    (not piece.passage.table or asked & medicines.ingredients(text))
+                    and measures.falls_in_sentence(text, measure, result.value)
+                )
             )
             and not (asked and (named := medicines.ingredients(text)) and not asked & named)
         )

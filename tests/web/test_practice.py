@@ -218,7 +218,9 @@ def test_beside_each_line_of_an_order_stands_what_it_means(client: Clients) -> N
     assert [line for line, _ in rows] == ["Paracetamol 1 g q6h", "NPO after midnight"]
     assert "<strong>q6h</strong>" in rows[0][1]
     assert "<strong>NPO</strong>" in rows[1][1]
-    assert page.count("Paracetamol 1 g q6h") == 2, "in the table, and in the text to copy"
+    assert page.count("Paracetamol 1 g q6h") == 3, (
+        "in the table, and in the text to copy as the order and as a line of it"
+    )
     assert reader.http.post("/orders", data={**values, "order": "NPO"}, files=file).status_code == 400
 
 

@@ -247,8 +247,10 @@
     for (const button of root.querySelectorAll("[data-copy-section]")) {
       button.hidden = !navigator.clipboard;
       button.addEventListener("click", async () => {
-        const card = button.closest("article"), section = card.querySelector(".section");
-        const kinds = { "text/plain": cited(card, textOf(section).join("\n")), "text/html": citedHtml(card, section.cloneNode(true)) };
+        const card = button.closest("article"), section = card.querySelector(".section").cloneNode(true);
+        for (const fold of section.querySelectorAll("details:not([open])")) // rows that are folded were not asked for
+          if (fold.querySelector("table")) fold.replaceWith(Object.assign(document.createElement("p"), { textContent: "[...]" }));
+        const kinds = { "text/plain": cited(card, textOf(section).join("\n")), "text/html": citedHtml(card, section) };
         if (!navigator.clipboard.write) await navigator.clipboard.writeText(kinds["text/plain"]); // an older browser
         else await navigator.clipboard.write([new ClipboardItem(Object.fromEntries(Object.entries(kinds).map(([type, text]) => [type, new Blob([text], { type })])))]);
         copied(button);
