@@ -125,9 +125,14 @@ def sections(
         ]
         return replace(one, lacks=lacks), scores
 
-    made = [scored(one) for one in taken]
-    if absent := _absent_conditions(read, taken):
-        return tuple(replace(one, lacks=tuple(dict.fromkeys((*one.lacks, *absent)))) for one, _ in made)
+    conditions, names = _conditions(read)
+    unnamed = [bool(conditions) and not names.matches(_text(one)) for one in taken]
+    made = [
+        (replace(one, lacks=tuple(dict.fromkeys((*one.lacks, *conditions)))) if lacks else one, scores)
+        for (one, scores), lacks in zip(map(scored, taken), unnamed, strict=True)
+    ]
+    if all(unnamed):  # of 580 questions that their documents answer 5, of 433 others 75 that nothing else told apart
+        return tuple(one for one, _ in made)
     nearest = max((score for _, scores in made for score in scores), default=0.0)
     return tuple(
         replace(one, lines=_marked(one.lines, scores, nearest - NEAR if near else FEWER * max(scores)))
@@ -135,25 +140,22 @@ def sections(
     )
 
 
-def _absent_conditions(read: Question, found: Sequence[Section]) -> tuple[str, ...]:
-    """The conditions of a question if no section names any of them, or a broader one in their name ("pneumonia").
+def _text(section: Section) -> str:
+    """A section with its title and headings, folded."""
+    passage = section.best.passage
+    return fold(" ".join((passage.title, *passage.headings, *(line.text for line in section.lines))))
 
-    Of 580 questions that their documents answer 5 have such sections, of 433 others 75 that nothing else told apart.
-    """
+
+def _conditions(read: Question) -> tuple[tuple[str, ...], Names]:
+    """The conditions of a question as written; and all names of them and of broader ones within ("pneumonia")."""
     folded = fold(read.typed)
     asked = [
         one
         for one in synonyms.named(folded)
         if synonyms.is_in("conditions", one.written) and not GENERAL & {*one.names} and not denied(folded, one.start)
     ]
-    if not asked:
-        return ()
-    names = Names({name for one in asked for name in (one.written, *one.names, *_broader(one.written))})
-    texts = (
-        fold(" ".join((it.best.passage.title, *it.best.passage.headings, *(line.text for line in it.lines))))
-        for it in found
-    )
-    return () if any(map(names.matches, texts)) else tuple(dict.fromkeys(one.written for one in asked))
+    names = {name for one in asked for name in (one.written, *one.names, *_broader(one.written))}
+    return tuple(dict.fromkeys(one.written for one in asked)), Names(names)
 
 
 def _broader(written: str) -> Iterator[str]:

@@ -37,6 +37,7 @@ FIELDS = ("title", "edition", "owner", "approver", "effective_from", "review_by"
 SHARED = FIELDS[1:]  # set of many documents at once
 CLEAR = "-"
 TYPED, TRIED = 400, 10  # characters of a question that a passage is tried by; sections that are looked through
+LACKING = ("unowned", "undated")  # of documents in use, as Review counts them
 LONGEST_REASON = 500  # characters, of why a document is withdrawn
 
 
@@ -61,6 +62,7 @@ class DocumentFilter:
             and (not self.language or document.language == self.language)
             and (self.only != "overdue" or bool(overdue))
             and (self.only != "notes" or bool(document.notes) or document.id in remarked)
+            and (self.only not in LACKING or document.status is Status.CURRENT)
             and (self.only != "unowned" or not document.governance.owner)
             and (self.only != "undated" or not document.governance.review_by)
             and lookups.matches_words(document, self.title)

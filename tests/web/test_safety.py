@@ -64,6 +64,7 @@ def test_a_safety_officer_takes_one_document_out_and_readers_open_it_nowhere(cop
     places = [f"{base}{rest}" for base in (f"/passages/{passage}", f"{path}/sources/1") for rest in ("", "/image")]
     assert [reader.get(place).status_code for place in places] == [200] * len(places)
     assert said("web.safety.take_out") in safety.get(f"/passages/{passage}").text
+    assert said("web.safety.take_out") in safety.form("/ask", question="When are antibiotics given in sepsis?").text
     assert said("web.safety.take_out") not in reader.get(f"/passages/{passage}").text
     out = f"/safety/documents/{one.id}"
     for other in (reader, copied_clients("librarian")):
