@@ -20,6 +20,13 @@ from localmed.text import language, medicines, synonyms
 from localmed.text.spelling import LEAST, by_shape, errors, is_english, is_near, shapes
 from localmed.text.tables import table
 
+SEVERE = (180, 120)  # mmHg, from which guidelines speak of a severe or emergency hypertension
+LOW = 90  # mmHg systolic
+_PRESSURE = re.compile(
+    r"(?P<called>(?:\bbp\b|blood pressure|血压)\D{0,6})?(?<![\d./])(?P<both>(?P<high>\d{2,3})\s?/\s?(?P<low>\d{2,3}))"
+    r"(?![\d./])",
+    re.IGNORECASE,
+)
 MOST = 8  # readings of one question; nobody reads a longer list
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9&-]*|#")
 _JOINTS = (" ", "/")  # between two words of one name
@@ -44,7 +51,8 @@ def read(
     """
     found: dict[str, Reading] = {}
     spoken = language.detect(typed)
-    for one in (*_values(typed, spoken), *_site(typed, glossary or {}), *_table(typed, spoken), *_brands(typed, spoken),
+    for one in (*_values(typed, spoken), *_pressures(typed, spoken), *_site(typed, glossary or {}),
+                *_table(typed, spoken), *_brands(typed, spoken),
                 *(_spelling(typed, spoken, near) if near else ())):  # fmt: skip
         key = language.fold(one.written)
         taken = any(key in before.split() for before in found)
@@ -73,6 +81,16 @@ def _values(typed: str, spoken: str) -> Iterator[Reading]:
         if low <= float(match["number"]) <= high and not (name == "mg" and match["name"] not in ("Mg", "MG")):
             shown = table("ward")["measured_zh"][name] if spoken == "zh" else long
             yield Reading(match[0].strip(), f"{shown} {match['number']} {unit}".strip())
+
+
+def _pressures(typed: str, spoken: str) -> Iterator[Reading]:
+    """Pressures that are too high or too low by their number: few sections name the number that somebody has."""
+    for match in _PRESSURE.finditer(typed):
+        high, low = int(match["high"]), int(match["low"])
+        if (high >= SEVERE[0] or low >= SEVERE[1]) and low < high:
+            yield Reading(match["both"], "very high blood pressure" if spoken == "en" else "血压极高")
+        elif match["called"] and low < high < LOW:
+            yield Reading(match["both"], "low blood pressure" if spoken == "en" else "低血压")
 
 
 def _site(typed: str, glossary: Mapping[str, Sequence[str]]) -> Iterator[Reading]:

@@ -25,6 +25,8 @@ from localmed.text.spelling import is_near
         ("C diff on the ward", "C diff", "Clostridioides difficile"),  # two words
         ("when is the f/u", "f/u", "follow-up"),
         ("今天FFP输多少", "FFP", "新鲜冰冻血浆"),  # letters in either case
+        ("bp 210/120 no symptoms", "210/120", "very high blood pressure"),
+        ("血压 80/50 怎么补液", "80/50", "低血压"),
     ],
 )
 def test_what_is_written_short_is_searched_for_in_full(typed: str, written: str, means: str) -> None:
@@ -47,6 +49,9 @@ def test_what_is_written_short_is_searched_for_in_full(typed: str, written: str,
         ("心房颤动怎么处理", "心房颤动 "),  # written out already
         ("输尿管结石怎么处理", "导尿管"),  # within another word
         ("hba1c多少算高", "血红蛋白"),
+        ("bp 130/80, what next", "very high"),
+        ("insulin 70/30 dose", "low blood pressure"),
+        ("seen 12/10, bp fine", "low blood pressure"),
     ],
 )
 def test_what_is_something_else_is_left_alone(typed: str, not_meant: str) -> None:
