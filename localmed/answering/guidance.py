@@ -14,7 +14,7 @@ from typing import Any
 from localmed.answering import evidence as shown
 from localmed.answering.asking import QuestionInput
 from localmed.answering.roles import Choosing, Fitted, Role, Writing
-from localmed.domain import Evidence, Hit, Origin, Statement
+from localmed.domain import Evidence, Origin, Statement
 from localmed.domain.errors import Rejected
 from localmed.retrieval.guide import is_emergency, is_for_all_emergencies
 from localmed.text.language import sentences, words
@@ -26,10 +26,9 @@ REASON_CHARACTERS = 300
 
 @dataclass(frozen=True, slots=True)
 class Department:
-    """A department of the guide with the sections found for it, as hits and in the same order as evidence."""
+    """A department of the guide with the sections found for it."""
 
     name: str
-    hits: tuple[Hit, ...]
     evidence: tuple[Evidence, ...]
 
 

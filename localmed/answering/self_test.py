@@ -145,7 +145,7 @@ def _answer(row: Mapping[str, Any]) -> Case:
 
 def _department(row: Mapping[str, Any]) -> Case:
     departments = tuple(
-        guidance.Department(name, (), (_evidence(str(number), text),))
+        guidance.Department(name, (_evidence(str(number), text),))
         for number, (name, text) in enumerate(row["departments"].items(), 1)
     )
     task = guidance.GuidanceInput(row["complaint"], departments)

@@ -198,7 +198,7 @@ def _search_guide(complaint: str, filters: SearchFilter, language: str, flags: S
         every = {hit.passage.id: hit for group in (*grouped.values(), of_place) for hit in group}
         known = {piece.passage.id: piece for piece in (yield from minted(tuple(every.values())))}
         made = {
-            name: Department(name, group, tuple(known[hit.passage.id] for hit in group))
+            name: Department(name, tuple(known[hit.passage.id] for hit in group))
             for name, group in {**grouped, place: of_place}.items()
             if group
         }

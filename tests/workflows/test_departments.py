@@ -172,7 +172,7 @@ def test_what_the_final_check_does_not_carry_is_dropped() -> None:
 )
 def test_a_models_own_department_or_diagnosis_is_dropped_by_rule(text: str, name: str) -> None:
     recommendation = advised(HEART_EVIDENCE, text, name)
-    department = Department("Cardiology", (hit_of(HEART_EVIDENCE),), (HEART_EVIDENCE,))
+    department = Department("Cardiology", (HEART_EVIDENCE,))
     assert check_by_rule(CheckInput("My heart races", (recommendation,), (department,))) == (False,)
     elsewhere = replace(advised(EMERGENCY_EVIDENCE), department="Cardiology")
     assert check_by_rule(CheckInput("My heart races", (elsewhere,), (department,))) == (False,), "another's section"
@@ -278,7 +278,7 @@ def test_the_nearest_departments_are_named_and_beside_an_emergency_one_that_fits
 def test_without_a_model_the_order_of_the_search_decides_and_a_sentence_of_the_section_says_why() -> None:
     bones = evidence("3", "Second floor. We look at arms. Come here with pain in an arm or a shoulder.", "Orthopaedics")
     found = tuple(
-        Department(name, (hit_of(it),), (it,))
+        Department(name, (it,))
         for name, it in (
             ("Emergency Department", EMERGENCY_EVIDENCE),
             ("Orthopaedics", bones),
@@ -324,7 +324,7 @@ def test_a_section_that_says_hours_and_telephone_is_quoted_with_them() -> None:
 
 # --- a chat model -----------------------------------------------------------------------------------------------------
 
-GIVEN = GuidanceInput("My heart races", (Department("Cardiology", (hit_of(HEART_EVIDENCE),), (HEART_EVIDENCE,)),))
+GIVEN = GuidanceInput("My heart races", (Department("Cardiology", (HEART_EVIDENCE,)),))
 REASON = "This department is for hearts that race or skip beats."
 
 
