@@ -207,8 +207,9 @@ class Catalogue:
         return dict(self._database.execute(query, (day,)))
 
     def owned(self) -> tuple[int, int]:
-        """Return the number of documents, and the number of those with an owner."""
-        row = self._database.execute("SELECT COUNT(*), COUNT(NULLIF(owner, '')) FROM documents").fetchone()
+        """Return the number of documents that are not superseded, and the number of those with an owner."""
+        query = "SELECT COUNT(*), COUNT(NULLIF(owner, '')) FROM documents WHERE status <> 'superseded'"
+        row = self._database.execute(query).fetchone()
         return int(row[0]), int(row[1])
 
     def succeeding(self, document: str) -> tuple[str, list[str]]:
