@@ -42,12 +42,21 @@ FEWER = 0.6  # by words alone: least share of the best line's score
 POPULATION = 300  # characters on a study's population; the first sentence is always whole
 NEAR = 0.15  # largest distance from the nearest line of all sections for a second mark
 
+ASKED = 0.1  # added to a line with an amount if the question asks for one
 GENERAL = frozenset({"infection", "alcohol"})  # everyday words among the conditions
 
 _CELL = re.compile(r"([^:：;；]{1,80})(?:: |：)([^;；]+)(?:[;；]|$)")  # of a table's row, see ingest/readers/tables.py
 _DEGREE = re.compile(r"(?i)(?:very )?(?:low|high|mild|moderate|severe)(?: risk)?|极?[低中高轻重][度危]?")  # a cell
 
 _medicines = lru_cache(20_000)(medicines.names)  # the lines of a library come again and again
+_ASKS_AMOUNT = re.compile(
+    r"\b(?:doses?|dosage|dosing|how much|how many|m[gc]g?|micrograms?|units?|mls?|rate|strength)\b"
+    r"|剂量|多少|用量|怎么用|毫克|几毫|几片|滴速|泵",
+    re.IGNORECASE,
+)
+_AMOUNT = re.compile(
+    r"\d\s?(?:mg|mcg|µg|micrograms?|g|ml|units?|iu|mmol|%|毫克|微克|克|毫升|单位)(?![a-z])", re.IGNORECASE
+)
 Similar = Callable[[Sequence[str]], Mapping[str, Sequence[float]]]  # ids of passages -> each line's similarity
 
 
@@ -85,6 +94,8 @@ def sections(
     other_kidneys = measures.of_other_kidneys(f"{read.typed} {read.further}")
     named = [one for one in asked if one.ingredients]
 
+    amounts = bool(_ASKS_AMOUNT.search(read.typed))
+
     def share(text: str) -> float:
         return weights.coverage(index.analyse(text))
 
@@ -120,7 +131,9 @@ def sections(
         of_passage = {name: iter(near[name]) for name, count in counts.items() if len(near.get(name, ())) == count}
         nearest = [next(of_passage[line.passage.id]) if line.passage.id in of_passage else 0.0 for line in one.lines]
         scores = [
-            0.0 if other else score + WORDS * share(line.text)
+            0.0
+            if other
+            else score + WORDS * share(line.text) + (ASKED if amounts and _AMOUNT.search(line.text) else 0.0)
             for line, score, other in zip(one.lines, nearest, unmarked, strict=True)
         ]
         return replace(one, lacks=lacks), scores

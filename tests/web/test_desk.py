@@ -121,6 +121,7 @@ def test_what_is_copied_by_hand_carries_its_source_and_the_question(client: Clie
             const cut = Object.assign(document.createElement("p"), { textContent: "Ours." });
             cut.dataset.cut = "";
             folded.append(Object.assign(document.createElement("summary"), { textContent: "Earlier" }), tables[0]);
+            folded.open = true;
             card.querySelector(".section").replaceChildren(folded, tables[1], cut);
             navigator.clipboard.write = async ([item]) => { kept.push(item); };
             const [first, second] = [...document.querySelectorAll("[data-copy-section]")], before = first.textContent;
@@ -137,6 +138,17 @@ def test_what_is_copied_by_hand_carries_its_source_and_the_question(client: Clie
             return [...await Promise.all(kinds), data.getData("text/html")];
         }"""
     )
+    closed = window.page.evaluate(
+        """async () => {
+            const kept = [];
+            document.querySelector(".card .section details").open = false;
+            navigator.clipboard.write = async ([item]) => { kept.push(item); };
+            document.querySelector("[data-copy-section]").click();
+            await new Promise((done) => setTimeout(done));
+            return await (await kept[0].getType("text/plain")).text();
+        }"""
+    )
+    assert closed.split("\n\n")[0] == "[...]\nClearance | Dose\n30 to 49 | 40 mg\n[...]", "rows that are folded stay"
     row = "<tr><td>30 to 49</td><td>40 mg</td></tr>"
     assert copied[2].startswith(f'<table border="1">{row}</table>'), "two cells of a row are a table too"
     rows = "Clearance | Dose\n15 to 29 | 20 mg\n30 to 49 | 40 mg\n[...]"
