@@ -93,7 +93,6 @@ def sections(
     asked = [one for one in subjects(read) if one.written not in lacking]
     other_kidneys = measures.of_other_kidneys(f"{read.typed} {read.further}")
     named = [one for one in asked if one.ingredients]
-
     amounts = bool(_ASKS_AMOUNT.search(read.typed))
 
     def share(text: str) -> float:

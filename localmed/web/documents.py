@@ -38,7 +38,6 @@ SHARED = FIELDS[1:]  # set of many documents at once
 CLEAR = "-"
 TYPED, TRIED = 400, 10  # characters of a question that a passage is tried by; sections that are looked through
 LACKING = ("unowned", "undated")  # of documents in use, as Review counts them
-LONGEST_REASON = 500  # characters, of why a document is withdrawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,10 +232,10 @@ def reinstate(visit: Librarian, document_id: str, reason: Annotated[str, Form()]
 
 def _set_withdrawal(visit: Librarian, document_id: str, withdrawn: bool, reason: str) -> Response:
     document = lookups.document(visit.session, document_id)
-    if not reason.strip() or len(reason) > LONGEST_REASON:
-        error = UsageError("web.documents.reason", most=LONGEST_REASON)
+    try:
+        changes.withdraw(visit.session, document, withdrawn, reason)
+    except UsageError as error:
         return _document_page(visit, document_id, reason=reason, reason_fault=error.full_message)
-    changes.withdraw(visit.session, document, withdrawn, reason.strip())
     return _redirect_to(document, "withdrawn" if withdrawn else "reinstated")
 
 

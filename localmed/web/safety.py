@@ -15,7 +15,7 @@ from fastapi import APIRouter, Form
 from starlette.responses import Response
 
 from localmed.domain import message
-from localmed.domain.errors import NoLibrary, UsageError
+from localmed.domain.errors import NoLibrary
 from localmed.messages import known
 from localmed.nightly import weekly
 from localmed.people import feedback, history
@@ -25,14 +25,12 @@ from localmed.presentation.plain import plain
 from localmed.site import changes, lookups, stops
 from localmed.site.audit import NEWEST, Audit, Entry, Head
 from localmed.site.session import DOCUMENT_CHARACTERS, Session
-from localmed.text.language import clean
 from localmed.upkeep import incident
 from localmed.web import ask, pages
 from localmed.web.visits import Safety
 
 router = APIRouter(prefix="/safety")
 _VERIFIED: dict[Path, Head] = {}  # up to where this process has verified the log of a data folder
-LONGEST_REASON = 500  # characters, of why a document is withdrawn
 ENTRIES = 200  # of the audit log shown; ``localmed audit export`` has all
 _ID = re.compile(rf"\b[0-9a-f]{{{DOCUMENT_CHARACTERS},32}}\b")  # of a document, or what the log keeps of it
 _ANSWER = re.compile(r"(\d+) statements(?:, badge \w+)?(?:; answer (\w+))?(?:; documents ([\w ]+))?")
@@ -147,10 +145,7 @@ def withdraw(
     back: Annotated[bool, Form()] = False,
 ) -> Response:
     """Withdraw one document from use, or with ``back`` reinstate it."""
-    why = " ".join(clean(reason).split())
-    if not why or len(why) > LONGEST_REASON:
-        raise UsageError("web.documents.reason", most=LONGEST_REASON)
-    changes.withdraw(visit.session, lookups.document(visit.session, document_id), not back, why)
+    changes.withdraw(visit.session, lookups.document(visit.session, document_id), not back, reason)
     return pages.redirect("/safety", notice="reinstated" if back else "withdrawn")
 
 

@@ -7,7 +7,7 @@ is dropped. Beyond the paper:
 - The safety screen comes first. If somebody in danger also reports an emergency ("I want to die, I took all my
   tablets"), the safety message stands before the Emergency Department, and nothing else is named.
 - Red flags put the Emergency Department first, and beside it only a department that fits them. A complaint that is only
-  worded like an emergency gets it first too, as uncertain, and the others below: of another author's 109 ordinary
+  worded like an emergency gets it first too, as uncertain, and the others below: of another author's 111 ordinary
   complaints without a red flag half are worded so, of 21 such emergencies 20.
 - ``SHOWN`` departments are named, in the order of the search: over complaints of another author no score of words and
   persons did better; the right one is the first for 75 of 120, among three for 94.
