@@ -39,7 +39,6 @@ from localmed.domain.errors import (
     ModelError,
     NoLibrary,
     UnknownName,
-    UsageError,
     WrongEncoder,
     toml_place,
 )
@@ -219,7 +218,6 @@ PASSED = layout.SETTINGS_PASSED  # the settings under which they passed
 LAST = layout.CANARY_LAST
 ROUNDS = 3  # of comparing: a withdrawal meanwhile affects both sides, so both are asked again
 BUILDING = "building"  # the folder of a generation before it is served
-LONGEST_REASON = 500  # characters
 UNSETTLED = {"data", "reader", "host", "web", "refresh", "backup", "alerts", "ingest", "library"}  # change no answer
 
 
@@ -472,14 +470,13 @@ def accepted(data: Path) -> frozenset[str]:
 
 def accept(session: Session, names: Sequence[str], reason: str) -> None:
     """Accept the loss of the canaries ``names`` for ``reason``; audited."""
-    if not reason.strip() or len(reason) > LONGEST_REASON:
-        raise UsageError("web.documents.reason", most=LONGEST_REASON)
+    why = stops.require_reason(reason)
     known = {canary.id for canary in of_served(session)}
     if unknown := [name for name in names if name not in known]:
         raise UnknownName("canary.unknown", name=unknown[0])
     with session.change("canary accept", " ".join(names)) as change, rows(session.data) as state:
         for name in names:
-            values = (name, reason.strip(), session.caller.user, now())
+            values = (name, why, session.caller.user, now())
             state.execute("INSERT OR REPLACE INTO accepted VALUES (?, ?, ?, ?)", values)
         change.outcome = "accepted"
 

@@ -31,9 +31,8 @@ from localmed.library.sketches import sketch
 from localmed.library.vectors import VectorCache
 from localmed.process.files import told_if_full
 from localmed.process.hooks import SILENT, Hooks, following
-from localmed.site import canary_gate, governing, holds
+from localmed.site import canary_gate, governing, holds, stops
 from localmed.site.importing import manifest_of
-from localmed.text.language import clean
 
 if TYPE_CHECKING:
     from localmed.models.registry.registration import Model
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 LONGEST_NAME = 60  # characters; the name is a file name too, in which a Chinese character takes three bytes of 255
 IDS_NAMED = 20  # of one change, in the audit log
 LONGEST_NOTE = 500  # characters of a note on a passage
-LONGEST_REASON = 500  # characters, of why a document is withdrawn
 
 
 def put_collection(session: Session, collection: Collection) -> int:
@@ -179,11 +177,9 @@ def set_access(session: Session, collection: str, groups: Sequence[str]) -> None
 def withdraw(session: Session, document: Document, withdrawn: bool, reason: str) -> None:
     """Withdraw or reinstate a document, effective with the next query in every generation.
 
-    Raise ``UsageError`` without a ``reason``, or for one longer than ``LONGEST_REASON``.
+    Raise ``UsageError`` without a ``reason`` (``stops.require_reason``).
     """
-    why = " ".join(clean(reason).split())
-    if not why or len(why) > LONGEST_REASON:
-        raise UsageError("web.documents.reason", most=LONGEST_REASON)
+    why = stops.require_reason(reason)
     text = _sketch_of(session, document)
     with session.changing("withdraw" if withdrawn else "reinstate", document.id) as (change, entry):
         change.withdraw(entry, document, withdrawn, why, text)

@@ -15,6 +15,7 @@ from localmed.domain.accounts import Right
 from localmed.domain.errors import NotAllowed, UnknownName, UsageError
 from localmed.library.in_force import in_force
 from localmed.library.journal import Stop
+from localmed.text.language import clean
 
 if TYPE_CHECKING:
     from localmed.site.session import Session
@@ -56,15 +57,22 @@ def require_running(session: Session, collection: str) -> None:
         raise NotAllowed(told.code, **dict(told.parameters))
 
 
+def require_reason(typed: str) -> str:
+    """The reason of a stop or another change, in one line; raise ``UsageError`` for none or a longer one than kept."""
+    reason = " ".join(clean(typed).split())
+    if not reason or len(reason) > LONGEST_REASON:
+        raise UsageError("web.documents.reason", most=LONGEST_REASON)
+    return reason
+
+
 def stop(session: Session, kind: str, name: str, reason: str) -> None:
     """Stop it from the next question on; raise ``UsageError`` without a reason, ``UnknownName`` for an unknown one."""
     session.require(Right.SAFETY)
     if name not in (session.collection_titles() if kind == COLLECTION else NAMES.get(kind, ())):
         raise UnknownName("choice.unknown")
-    if not reason.strip() or len(reason) > LONGEST_REASON:
-        raise UsageError("web.documents.reason", most=LONGEST_REASON)
+    why = require_reason(reason)
     with session.changing(STOP, f"{kind} {name}") as (change, entry):
-        change.note(entry, kind="stop", what=kind, name=name, stopped=True, reason=reason.strip())
+        change.note(entry, kind="stop", what=kind, name=name, stopped=True, reason=why)
 
 
 def lift(session: Session, kind: str, name: str) -> None:
