@@ -149,7 +149,7 @@ class Receipts:
 
     ``readings`` say how the question was interpreted. Without ``dense`` only words were searched. ``closeness`` is that
     of the first section. ``flags`` name signs of an emergency in the question. ``absent`` are question terms that no
-    document contains.
+    document contains. ``others_first``: only a title or heading of ``others`` names the condition asked about.
     """
 
     readings: tuple[Reading, ...] = ()
@@ -159,6 +159,7 @@ class Receipts:
     closeness: Closeness = Closeness.UNKNOWN
     flags: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
+    others_first: bool = False
 
     @property
     def left_out(self) -> tuple[str, ...]:

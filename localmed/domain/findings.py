@@ -117,6 +117,7 @@ class Finding:
 
     ``standing`` maps each document to its status and overdue review date ("": not overdue). ``withdrawn`` are recently
     withdrawn documents that would rank high: (title, day). ``absent`` are question terms that no document contains.
+    ``others_first``: only a title or heading of ``others`` names the condition that the question names.
     """
 
     read: Question
@@ -126,3 +127,4 @@ class Finding:
     standing: Mapping[str, tuple[Status, str]] = field(default_factory=dict)
     withdrawn: tuple[tuple[str, str], ...] = ()
     absent: tuple[str, ...] = ()
+    others_first: bool = False

@@ -152,6 +152,7 @@ class FindingView:
     flagged: str = ""  # which warning signs of an emergency the question names, in a sentence
     far: bool = False  # nothing is near, or what the question names is lacking: sections are shown by their titles
     others_above: bool = False  # the first section is not close: the other language is offered above it
+    others_open: bool = False  # and shown at once
     absent: tuple[str, ...] = ()  # in sentences: what it names and no document or section that was found does
 
 
@@ -178,8 +179,9 @@ def view(answer: Answer, language: str) -> FindingView | None:
     far = answer.found_nothing or lacking
     beside = {known[section.best].passage.language for section in others} & {*LANGUAGES}
     near = found.closeness is not Closeness.NOTHING_NEAR and not lacking
-    whole, elsewhere = WHOLE if near else 0, WHOLE if not near and any(one.marks for one in others) else 0
-    title = "finding.only" if far or not own else "finding.also"
+    others_open = found.others_first or (not near and any(one.marks for one in others))
+    whole, elsewhere = WHOLE if near else 0, WHOLE if others_open else 0
+    title = "finding.only" if far or not own else "finding.first" if found.others_first else "finding.also"
     titles = (words(message(title, language=Message(f"source.language.{one}")), language) for one in beside)
     by_words = bool(found.sections) and not found.dense
     follows = next((one_line(one.means) for one in found.readings if not one.written), "")
@@ -199,7 +201,11 @@ def view(answer: Answer, language: str) -> FindingView | None:
         words(_closeness(found.closeness, answer.language if others else ""), language) if found.sections else "",
         words(message("finding.flagged", signs=signs), language) if signs else "",
         far,
-        lacking or bool(own and own[0].lacks) or found.closeness in (Closeness.SOME_WAY, Closeness.NOTHING_NEAR),
+        lacking
+        or found.others_first
+        or bool(own and own[0].lacks)
+        or found.closeness in (Closeness.SOME_WAY, Closeness.NOTHING_NEAR),
+        found.others_first or (far and found.closeness is not Closeness.NOTHING_NEAR and others_open),
         (
             *(words(message("finding.absent", name=one_line(one)), language) for one in absent),
             *([words(message("finding.lacked", names=lacked), language)] if lacked else ()),
@@ -436,5 +442,5 @@ def finding_value(answer: Answer) -> dict[str, object]:
         "left_out": [reading(one) for one in found.readings if one.left_out],
         "sections": [section_value(section, known) for section in own],
         "others": [section_value(section, known) for section in others],
-        "others_first": answer.found_nothing and bool(others),
+        "others_first": (answer.found_nothing or found.others_first) and bool(others),
     }

@@ -74,7 +74,7 @@ def _sections(finding: FindingView, language: str, counted: bool) -> Iterator[st
     yield from filter(None, (*read, finding.closeness))
     lists = [(words(message("finding.below"), language), finding.sections), (finding.others_title, finding.others)]
     number = count(1)
-    for title, sections in reversed(lists) if finding.far else lists:
+    for title, sections in reversed(lists) if finding.far or finding.others_open else lists:
         if sections:
             yield from ("", title)
         for section in sections:

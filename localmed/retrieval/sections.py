@@ -30,6 +30,7 @@ from localmed.library.lexical import LexicalIndex
 from localmed.retrieval.subjects import subjects
 from localmed.retrieval.weights import of_terms
 from localmed.text import measures, medicines, synonyms
+from localmed.text.amounts import amounts
 from localmed.text.furniture import line_spans, states_nothing
 from localmed.text.language import fold
 from localmed.text.negation import denied
@@ -49,13 +50,11 @@ _CELL = re.compile(r"([^:：;；]{1,80})(?:: |：)([^;；]+)(?:[;；]|$)")  # of
 _DEGREE = re.compile(r"(?i)(?:very )?(?:low|high|mild|moderate|severe)(?: risk)?|极?[低中高轻重][度危]?")  # a cell
 
 _medicines = lru_cache(20_000)(medicines.names)  # the lines of a library come again and again
+_amounts = lru_cache(20_000)(amounts)
 _ASKS_AMOUNT = re.compile(
     r"\b(?:doses?|dosage|dosing|how much|how many|m[gc]g?|micrograms?|units?|mls?|rate|strength)\b"
     r"|剂量|多少|用量|怎么用|毫克|几毫|几片|滴速|泵",
     re.IGNORECASE,
-)
-_AMOUNT = re.compile(
-    r"\d\s?(?:mg|mcg|µg|micrograms?|g|ml|units?|iu|mmol|%|毫克|微克|克|毫升|单位)(?![a-z])", re.IGNORECASE
 )
 Similar = Callable[[Sequence[str]], Mapping[str, Sequence[float]]]  # ids of passages -> each line's similarity
 
@@ -93,7 +92,7 @@ def sections(
     asked = [one for one in subjects(read) if one.written not in lacking]
     other_kidneys = measures.of_other_kidneys(f"{read.typed} {read.further}")
     named = [one for one in asked if one.ingredients]
-    amounts = bool(_ASKS_AMOUNT.search(read.typed))
+    an_amount = bool(_ASKS_AMOUNT.search(read.typed))
 
     def share(text: str) -> float:
         return weights.coverage(index.analyse(text))
@@ -130,9 +129,7 @@ def sections(
         of_passage = {name: iter(near[name]) for name, count in counts.items() if len(near.get(name, ())) == count}
         nearest = [next(of_passage[line.passage.id]) if line.passage.id in of_passage else 0.0 for line in one.lines]
         scores = [
-            0.0
-            if other
-            else score + WORDS * share(line.text) + (ASKED if amounts and _AMOUNT.search(line.text) else 0.0)
+            0.0 if other else score + WORDS * share(line.text) + (ASKED if an_amount and _amounts(line.text) else 0.0)
             for line, score, other in zip(one.lines, nearest, unmarked, strict=True)
         ]
         return replace(one, lacks=lacks), scores
@@ -150,6 +147,16 @@ def sections(
         replace(one, lines=_marked(one.lines, scores, nearest - NEAR if near else FEWER * max(scores)))
         for one, scores in made
     )
+
+
+def only_beside(read: Question, own: Sequence[Section], others: Sequence[Section]) -> bool:
+    """Whether a title or heading of ``others`` names a condition of the question, and none of ``own``."""
+    _, names = _conditions(read)
+
+    def headed(sections: Sequence[Section]) -> bool:
+        return any(names.matches(fold(" ".join((it.best.passage.title, *it.best.passage.headings)))) for it in sections)
+
+    return headed(others) and not headed(own)
 
 
 def _text(section: Section) -> str:

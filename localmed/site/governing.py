@@ -63,11 +63,16 @@ def problem(field: str, value: str) -> Message | None:
     return None
 
 
+def facts_of(catalogue: Catalogue, manifest: Manifest, document: Document) -> dict[str, str]:
+    """What the collection's manifest states of ``document``."""
+    file = catalogue.file(document.collection, document.source)
+    return manifest.facts(Source(Path(document.source), file.root if file else ""))
+
+
 def contradicted_field(catalogue: Catalogue, manifest: Manifest, change: Change) -> str:
     """The first field of ``change`` that the manifest states with another value; "" if there is none."""
     for document in change.documents:
-        file = catalogue.file(document.collection, document.source)
-        facts = manifest.facts(Source(Path(document.source), file.root if file else ""))
+        facts = facts_of(catalogue, manifest, document)
         for field, value in change.values.items():
             if facts.get(field, value) != value:
                 return field

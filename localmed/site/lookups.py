@@ -128,6 +128,18 @@ def settable_values(document: Document) -> dict[str, str]:
     return {name: value_of(document, name) for name in FIELDS}
 
 
+def stated_fields(session: Session, shown: Sequence[Document]) -> dict[str, frozenset[str]]:
+    """By document: the settable fields that its collection's manifest states, which cannot be set here."""
+    with session.workspace() as workspace:
+        catalogue = workspace.library.catalogue
+        manifests = {name: manifest_of(session, name, None) for name in {document.collection for document in shown}}
+        return {
+            document.id: frozenset(FIELDS)
+            & governing.facts_of(catalogue, manifests[document.collection], document).keys()
+            for document in shown
+        }
+
+
 def successors(session: Session, old: Document) -> list[Document]:
     """Current documents in the language of ``old`` that may replace it, the most similar titles first."""
     words = set(content_words(old.title))

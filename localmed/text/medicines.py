@@ -17,7 +17,7 @@ from localmed.text.tables import Names, key, listed, rows, table
 
 STEM = 2  # letters before an ending at least; Chinese characters that count with it
 _SHORT_STEMS = {"pril": 3, "arin": 3}  # April
-_SETTINGS = ("reviewed", "salts", "combinations")
+_SETTINGS = ("reviewed", "salts", "reactions", "combinations")
 _NO_ENDING = frozenset(["nystatin", "cholesterol", "histidine", "program", "vir", "phenazone"])
 
 
@@ -163,12 +163,23 @@ def names(text: str) -> frozenset[str]:
 
 
 def met_by(allergy: str, text: str) -> tuple[str, ...]:
-    """The names in ``text`` with an ingredient or class of ``allergy``."""
+    """The names in ``text`` with an ingredient or class of ``allergy``, or of a class that may react like it."""
     allergic = mentions(allergy)
-    own = {name for mention in allergic for name in mention.classes}
+    classes = {name for mention in allergic for name in mention.classes}
+    own = classes.union(*(_related()[name] for name in classes & _related().keys()))
     taken = {name for mention in allergic for name in mention.ingredients}
     met = (it for it in mentions(text) if own & {*it.classes} or taken & {*it.ingredients})
     return tuple(dict.fromkeys(mention.written for mention in met))
+
+
+@cache
+def _related() -> Mapping[str, frozenset[str]]:
+    """Of a class: the classes that may react like it, either way."""
+    pairs = [
+        (one, other) for one, others in rows(table("medicines")["reactions"]["classes"]) for other in listed(others)
+    ]
+    both = (*pairs, *((other, one) for one, other in pairs))
+    return {name: frozenset(other for one, other in both if one == name) for name, _ in both}
 
 
 def is_combination(ingredients: Iterable[str]) -> bool:

@@ -7,8 +7,8 @@ A chat model writes an answer for this patient from the sections; it is checked,
 Also shown: PICO elements, entries read from the record, allergies and interactions by name, table rows whose range
 contains a value of the record, and each source with type, date and level.
 
-Rules say nothing else about the patient: no finding is no proof that advice fits. Of the record only the first
-problems are searched for, and only with a short question.
+Rules say nothing else about the patient: no finding is no proof that advice fits. Of the record only the medicines are
+searched for, together with those of question and answer, and with a short question the first problems.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from localmed.domain import (
     Answer,
     AnswerStatus,
     Evidence,
+    Hit,
     Part,
     Provenance,
     SearchFilter,
@@ -30,6 +31,7 @@ from localmed.domain import (
     Statement,
     message,
 )
+from localmed.domain.findings import Finding
 from localmed.domain.parts import (
     AllergyPart,
     InteractionPart,
@@ -39,7 +41,7 @@ from localmed.domain.parts import (
     SourceLevelPart,
     ValuePart,
 )
-from localmed.domain.patient import EntryKind, PatientRecord
+from localmed.domain.patient import EntryKind, PatientRecord, RecordEntry
 from localmed.library.graph import Relation
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.conflicts import differences
@@ -52,8 +54,8 @@ from localmed.text.tables import cues
 from localmed.workflows import finding
 from localmed.workflows.ask import answered
 from localmed.workflows.finding import Plan, refused, screened
-from localmed.workflows.flow import Flow, LookUp, Step, asked
-from localmed.workflows.receipts import NEAREST, best_of, merged, own, receipts, renumbered
+from localmed.workflows.flow import Find, Flow, LookUp, Step, asked
+from localmed.workflows.receipts import NEAREST, PASSAGES, SECTIONS, best_of, merged, own, receipts, renumbered
 
 LOOKED_UP = 4  # medicines looked up for interactions with those of the record
 OF_TIER = 5  # sections of each tier
@@ -111,7 +113,8 @@ def ebm(
     notes = (*answer.notes, *cut, *(record.notes if record else ()))
     answer = replace(answer, question=question, language=detect(question), notes=notes)
     answer = yield from answered(answer, plan, filters, case.patient)
-    warnings = yield from _warnings(case, answer)
+    warnings, evidence = yield from _warnings(case, answer, plan.within(filters))
+    answer = replace(answer, evidence=evidence)
     parts = (*warnings, *_of_case(case), _not_judged(case, plan), *_sources(best_of(answer, own(answer))))
     return replace(answer, parts=parts)
 
@@ -195,15 +198,15 @@ def _sources(evidence: Sequence[Evidence]) -> tuple[Part, ...]:
     return tuple(made)
 
 
-def _warnings(case: Case, answer: Answer) -> Step[tuple[Part, ...]]:
-    """Allergies, interactions and table rows for the record.
+def _warnings(case: Case, answer: Answer, filters: SearchFilter) -> Step[tuple[tuple[Part, ...], tuple[Evidence, ...]]]:
+    """Allergies, interactions and table rows for the record, and the evidence with what they quote.
 
     Allergies: to medicines in the answer or in sections with marks, other than lines of a list of medicines.
-    Interactions: of the graph, with medicines in the question, the answer or marked lines. In the first sections
-    without marks every line counts.
+    Interactions: of the graph, and of library lines that name both, with medicines in the question, the answer or
+    marked lines. In the first sections without marks every line counts.
     """
     if case.record is None:
-        return ()
+        return (), answer.evidence
     known = answer.by_marker
     near = [section for place, section in enumerate(own(answer)) if section.marks or place < UNMARKED]
     quoted = [
@@ -220,9 +223,34 @@ def _warnings(case: Case, answer: Answer) -> Step[tuple[Part, ...]]:
     interacting: list[InteractionPart] = []
     for name, card in zip(named, cards, strict=True):
         interacting += interactions(case.record, name, card.relations if card else ())
-    interacting += together(case.record, case.medicines, [text for _, text in quoted])
+    evidence, naming = (yield from _search_together(case.record, named, filters, answer)) if named else ((), ())
+    interacting += together(case.record, frozenset(named), naming)
     shown_rows = rows(case.record, answer, case.medicines)
-    return (*allergies(case.record, (*answer.shown, *read)), *dict.fromkeys(interacting), *shown_rows)
+    parts: tuple[Part, ...] = (
+        *allergies(case.record, (*answer.shown, *read)),
+        *dict.fromkeys(interacting),
+        *shown_rows,
+    )
+    return parts, (*answer.evidence, *evidence)
+
+
+def _search_together(
+    record: PatientRecord, named: Sequence[str], filters: SearchFilter, answer: Answer
+) -> Step[tuple[tuple[Evidence, ...], tuple[Statement, ...]]]:
+    """The library's lines that name a medicine of the record and a ``named`` one, and their new evidence."""
+    own = dict.fromkeys(name for entry in record.entries for name in _taken(entry))
+    found: Finding = yield Find(" ".join(dict.fromkeys((*named, *own))), filters, PASSAGES, SECTIONS)
+    lines = [
+        line
+        for section in (*found.sections, *found.others)
+        for line in section.lines
+        if len(names := medicines.ingredients(line.text)) > 1 and names & own.keys() and names & {*named}
+    ]
+    pieces = yield from finding.minted([Hit(line.passage) for line in lines], answer.evidence)
+    known = {piece.marker for piece in answer.evidence}
+    fresh = {piece.marker: piece for piece in pieces if piece.marker not in known}
+    statements = (piece.quotation(line.start, line.end) for piece, line in zip(pieces, lines, strict=True))
+    return tuple(fresh.values()), tuple(statements)
 
 
 # --- warnings from the record -----------------------------------------------------------------------------------------
@@ -261,14 +289,18 @@ def interactions(record: PatientRecord, named: str, relations: Sequence[Relation
                 yield InteractionPart(entry, named, relation.source.collection)
 
 
+def _taken(entry: RecordEntry) -> frozenset[str]:
+    """The ingredients of an entry that names a medicine, as taken or not."""
+    return medicines.ingredients(entry.text) if entry.kind in NAMED else frozenset()
+
+
 def together(record: PatientRecord, asked: Set[str], statements: Sequence[Statement]) -> Iterator[InteractionPart]:
     """The record's medicines that ``statements`` name together with an ``asked`` one."""
     named = [(one, medicines.ingredients(one.text)) for one in statements]
     for entry in record.entries:
-        own = medicines.ingredients(entry.text) if entry.kind in NAMED else frozenset[str]()
-        if own & asked:  # a combination is no partner of what it holds
-            continue
-        both = [(one, asked & names) for one, names in named if own & names and asked & names]
+        own = _taken(entry)
+        others = asked - own  # a combination is no partner of what it holds
+        both = [(one, others & names) for one, names in named if own & names and others & names]
         if both:
             names = sorted({name for _, matches in both for name in matches})
             yield InteractionPart(entry, ", ".join(names), "", tuple(dict.fromkeys(one for one, _ in both))[:QUOTED])

@@ -70,7 +70,14 @@ def receipts(
         evidence=evidence,
         notes=(*notes, *(message("workflow.withdrawn_lately", title=it, date=day) for it, day in found.withdrawn)),
         receipts=Receipts(
-            found.read.readings, own, others, found.found.dense, found.found.closeness, flags, found.absent
+            found.read.readings,
+            own,
+            others,
+            found.found.dense,
+            found.found.closeness,
+            flags,
+            found.absent,
+            found.others_first,
         ),
         conflicts=tuple(islice(differences(own, evidence), CONFLICTS)),
     )

@@ -577,13 +577,39 @@ def test_an_allergy_in_another_list_is_quoted_and_not_only_a_medicine_named() ->
         assert of_kind(record, EntryKind.UNREAD) == ["penicillin allergy"], before
 
 
+@pytest.mark.parametrize(
+    ("written", "problems", "medications"),
+    [
+        ("PMH: AF\nHTN\nT2DM\nDH: apixaban 5 mg bd\nmetformin 1 g bd", ("AF", "HTN", "T2DM"),
+         ("apixaban 5 mg bd", "metformin 1 g bd")),
+        ("既往史：高血压\n糖尿病\n用药史：二甲双胍 0.5 g 每日两次\n阿托伐他汀 20 mg 每晚", ("高血压", "糖尿病"),
+         ("二甲双胍 0.5 g 每日两次", "阿托伐他汀 20 mg 每晚")),
+        ("PMH: asthma\nlives alone\ngout", ("asthma",), ()),
+        ("PMH: asthma\nno diabetes", ("asthma",), ()),
+        ("PMH: asthma\n\ngout", ("asthma",), ()),
+        ("PMH: asthma\nmetformin 1 g bd", ("asthma",), ()),
+        ("DH: ramipril 5 mg od\nwife takes warfarin 3 mg od", (), ("ramipril 5 mg od",)),
+        ("Allergies: aspirin\ngout", (), ()),
+    ],
+)  # fmt: skip
+def test_a_list_goes_on_over_lines_that_surely_belong_to_it(
+    written: str, problems: tuple[str, ...], medications: tuple[str, ...]
+) -> None:
+    record = text(written)
+    assert (record.problems, record.medications) == (problems, medications)
+    left = " ".join(entry.words for entry in record.entries)
+    assert all(line.split(": ")[-1].rstrip() in left for line in written.splitlines() if line), "nothing is dropped"
+
+
 # --- values -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "written",
     [
-        "Creatinine clearance 28 mL/min.",
+        "Last year\nBP 150/90\nNa 134\nCreatinine clearance 28 mL/min.",
+        "Mother:\nCreatinine clearance 28 mL/min.",
+        "Seen today, creatinine clearance 28 mL/min.",
         "Results: creatinine clearance was 60 in 2019, now 25 mL/min",
         "Results: creatinine clearance 70, fell to 18 mL/min",
         "Results: creatinine clearance 70, recheck 18 mL/min",
@@ -609,6 +635,8 @@ def test_a_value_that_may_be_of_another_time_is_quoted(written: str) -> None:
 @pytest.mark.parametrize(
     ("written", "values"),
     [
+        ("72 F\nAllergies: NKDA\nCreatinine clearance 28 mL/min.\nNa 134, K 4.2",
+         {"creatinine clearance": 28, "potassium": 4.2}),
         ("Labs: WBC 12.3, eGFR 25 mL/min/1.73 m2, K+ 5.9 mmol/L (3.5-5.1)", {"eGFR": 25, "potassium": 5.9}),
         ("Results:\n- BP: 150/85\n- Weight: 82 kg\nCXR clear",
          {"systolic blood pressure": 150, "diastolic blood pressure": 85, "weight": 82}),

@@ -48,7 +48,7 @@ from localmed.retrieval.tiers import Tier
 from localmed.text.measures import by_name, within
 from localmed.workflows.ebm import Case, _warnings
 from localmed.workflows.finding import Plan
-from localmed.workflows.flow import Request
+from localmed.workflows.flow import Find, Request
 from localmed.workflows.receipts import NO_TIER, merged
 from tests.values import PROVENANCE, cited, finding, passage
 from tests.workflows.driving import Model, Says, driven, fed, texts, titles
@@ -100,12 +100,17 @@ def run(
     plan: Plan = PLAN,
     card: Card | None = None,
     mint: Callable[..., tuple[Evidence, ...]] = cited,
+    of_medicines: tuple[Passage, ...] = (),
 ) -> tuple[Answer, list[Request]]:
-    """The answer, and what was asked for; a chat model ``says`` something in each of its roles."""
+    """The answer, and what was asked for; a chat model ``says`` something in each of its roles.
+
+    ``of_medicines`` are found only by the names of the record's medicines.
+    """
     says = says or {}
 
     def find(question: str, filters: SearchFilter, *_: Any) -> Finding:
-        made = finding(*(tiers[name] for name in filters.collections if name in tiers), question=question)
+        within = (tiers[name] for name in filters.collections if name in tiers)
+        made = finding(*within, *(of_medicines if "warfarin" in question else ()), question=question)
         said = next((near[name] for name in filters.collections if name in near), made.found.closeness)
         return replace(made, found=replace(made.found, closeness=said))
 
@@ -137,6 +142,7 @@ def test_the_sections_of_every_tier_stand_in_their_order() -> None:
     assert [request.filters.collections for request in requests if request.name == "find"] == [  # type: ignore[union-attr]
         ("guidelines",),
         ("literature",),
+        ("guidelines", "literature"),
     ]
 
 
@@ -213,7 +219,10 @@ def test_an_allergy_to_what_stands_beside_a_mark_is_shown_but_not_one_to_a_row_o
 def test_a_sentence_that_is_withheld_warns_of_nothing(withheld: bool) -> None:
     said = Statement("Amoxicillin is given.", (), Origin.GENERATED, withheld=withheld)
     answer = replace(run()[0], statements=(said,), parts=())
-    warnings, asked = fed(_warnings(Case(QUESTION, Pico(), RECORD), answer), lambda names: (None,) * len(names))
+    (warnings, _), asked = fed(
+        _warnings(Case(QUESTION, Pico(), RECORD), answer, SearchFilter()),
+        lambda made: finding() if isinstance(made, Find) else (None,) * len(made),
+    )
     assert [kind for kind in map(type, warnings) if kind is AllergyPart] == [AllergyPart] * (not withheld)
     assert ("amoxicillin" in str(asked)) is not withheld, "nor is it looked up"
 
@@ -238,6 +247,19 @@ def test_what_the_sources_name_together_with_a_medicine_of_the_record_is_quoted(
     assert (found.entry.words, found.named, found.source) == ("takes warfarin 3 mg", "metformin", "")
     assert [one.text for one in found.statements] == ["Metformin: not with warfarin."]
     assert next(one for one in view(answer).parts if one.warning).statements
+
+
+def test_a_medicine_that_the_sources_propose_is_looked_up_beside_those_of_the_record() -> None:
+    proposed = passage("Clarithromycin is given.", "Pneumonia")
+    row = passage("Clarithromycin: not with warfarin. Amoxicillin: with food.", "Formulary")
+    answer, _ = run(question="Which antibiotic?", tiers={"guidelines": proposed}, of_medicines=(row,))
+    found = part(answer, InteractionPart)
+    assert (found.entry.text, found.named) == ("warfarin 3 mg", "clarithromycin")
+    (quoted,) = found.statements
+    assert quoted.text == "Clarithromycin: not with warfarin."
+    assert answer.by_marker[quoted.citations[0].marker].passage == row, "it opens"
+    assert len({piece.marker for piece in answer.evidence}) == len(answer.evidence)
+    assert "Formulary" not in titles(answer), "the search adds no section"
 
 
 @pytest.mark.parametrize(
@@ -327,8 +349,8 @@ def test_no_prose_of_the_record_is_in_the_answer_its_trace_or_what_is_searched()
 @pytest.mark.parametrize("question", ["Stop metformin?", "继续用二甲双胍吗？"])
 def test_a_short_question_is_searched_with_the_first_problems_of_the_record(question: str) -> None:
     _, requests = run(question=question)
-    searched = {request.question for request in requests if request.name == "find"}  # type: ignore[union-attr]
-    assert searched == {f"{question} type 2 diabetes"}
+    searched = [request.question for request in requests if request.name == "find"]  # type: ignore[union-attr]
+    assert searched == [f"{question} type 2 diabetes"] * 2 + ["metformin warfarin"], "the last for interactions"
 
 
 def test_staff_who_ask_about_an_overdose_get_their_evidence() -> None:

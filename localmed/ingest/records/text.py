@@ -1,8 +1,10 @@
 """Reads a record in prose, English or Chinese: its headed lists, its values, and quotations of everything else.
 
 - *Problems*, *medicines* and *allergies* are the entries under their own headings. A list that may deny, stop or plan
-  something, or concern another person, is quoted instead.
-- *Results* are the values under a heading of results, on lines that contain only values.
+  something, or concern another person, is quoted instead. A list of problems or medicines goes on over the lines below
+  as long as each of them only names conditions, or medicines with an amount or directions.
+- *Results* are the values on lines that contain only values, unless they, or the last line of words above them, may
+  speak of another time or person.
 - *Age* and *sex* are as labelled, else as in the first sentence with an age.
 - Any other medicine is *named* with its sentence, unless it was named before and this sentence may say that it is
   stopped.
@@ -33,7 +35,7 @@ from localmed.ingest.records.parts import (
     newest_results,
     strike_identifiers,
 )
-from localmed.text import measures, medicines, units
+from localmed.text import abbreviations, measures, medicines, synonyms, units
 from localmed.text.language import HAN, aligned, clean, detect, fold
 from localmed.text.tables import cues, in_characters, in_words, table
 
@@ -64,6 +66,7 @@ _NEW_LINE = re.compile(r"[ \t]*\n")
 _END = re.compile(r"\.(?!\S)|[。\n]|\Z")  # the end of a list on the line of its heading
 _NUMBERED, _LINE_END = re.compile(r"[ \t]*1[.)、][ \t]"), re.compile(r"\n|\Z")  # "1. Asthma 2. Gout" is one list
 _LINE = re.compile(r"[^\n]+")
+_NEXT_LINE = re.compile(r"[.。]?[ \t]*\n([^\n]*[^\s][^\n]*)")
 _CLAUSE = re.compile(r"[^;；\n]*[^;；\s][^;；\n]*")
 _ON_ITS_LINE = re.compile(r"[^.。;；\n]+(?:\.(?=\S)[^.。;；\n]*)*")
 _ITEM = re.compile(r"(?:\([^()\n]*\)|（[^（）\n]*）|(?<=\d),(?=\d)|(?!\s\d{1,2}[.)、]\s)[^,，、;；\n])+")
@@ -200,11 +203,17 @@ class _Prose:
         self.lists = [self._list(mark, end) for mark, end in zip(headings, ends[1:], strict=True) if not mark["other"]]
 
     def _list(self, heading: re.Match[str], until: int) -> _List:
-        """A list ends with its sentence or line; a numbered one with its line; one on new lines with a blank line."""
-        start = heading.end()
+        """A list ends with its sentence or line; a numbered one with its line; one on new lines with a blank line.
+
+        One on the heading's own line goes on over lines that surely belong to it.
+        """
+        start, name = heading.end(), heading.lastgroup or ""
         in_line = _LINE_END if _NUMBERED.match(self.text, start) else _END
         last = (_BLANK_LINE if _NEW_LINE.match(self.text, start) else in_line).search(self.text, start, until)
-        return _List(heading.lastgroup or "", start, last.start() if last else until, until)
+        end = last.start() if last else until
+        while (line := _NEXT_LINE.match(self.text, end, until)) and _continues(name, line[1]):
+            end = line.end()
+        return _List(name, start, end, until)
 
     def sentence(self, place: int) -> tuple[int, int]:
         return self.sentences[max(0, bisect_right(self._starts, place) - 1)]
@@ -239,6 +248,19 @@ def _is_entry(heading: re.Match[str]) -> bool:
     return bool(name) and bool(
         _PRESSURE.fullmatch(name.strip()) or measures.mentioned(name) or medicines.mentions(name)
     )
+
+
+def _continues(name: str, line: str) -> bool:
+    """Whether a line below the first one of a list only names conditions, or medicines with an amount or directions."""
+    items = [_BULLET.sub("", item, count=1) for item in _ITEM.findall(line) if item.strip()]
+    if name == "medications":
+        return all(is_named and has_amount and not others for is_named, has_amount, others in map(_examine_item, items))
+    return name == "problems" and not _is_doubtful(line) and all(map(_is_condition, items))
+
+
+def _is_condition(item: str) -> bool:
+    named = {one.written for one in synonyms.named(item) if not one.asking and not synonyms.population(one.written)}
+    return bool(named or abbreviations.meaning(item, "en")) and _is_short(item) and not medicines.mentions(item)
 
 
 def _is_doubtful(text: str) -> bool:
@@ -324,22 +346,36 @@ def _examine_item(item: str) -> tuple[bool, bool, int]:
 
 
 def _read_results(prose: _Prose) -> Iterator[Measured]:
-    """The values on lines of values under a heading of results that occur once in the record."""
+    """The values that occur once in the record, on lines of values: under a heading of results, or by themselves."""
     values, by_line = defaultdict[str, set[float]](set), defaultdict[int, list[Measured]](list)
     for result in prose.measured:
         values[result.name].add(result.value)
         by_line[prose.text.find("\n", result.start)].append(result)
-    for one in prose.lists if len(prose.measured) <= RESULTS else ():
-        section = prose.text[one.start : one.until]
-        if one.name == "results" and not any(cue.search(section) for cue in (*_DOUBT, _OTHER_TIME, _YEAR)):
-            for line in _LINE.finditer(prose.text, one.start, one.until):
+    if len(prose.measured) > RESULTS:
+        return
+    headed = [one for one in prose.lists if one.name == "results"]
+    under = {line.start() for one in headed for line in _LINE.finditer(prose.text, one.start, one.until)}
+    spans = [(one.start, one.until, "") for one in headed]
+    above = ""
+    for line in _LINE.finditer(prose.text):
+        spans += [(*line.span(), above)] if line.start() not in under and _is_values(line[0], alone=True) else []
+        above = f"{above}\n{line[0]}" if _is_values(line[0]) and _DIGIT.search(line[0]) else line[0]
+    for start, end, above in spans:
+        whole = prose.text[start:end]
+        doubt = any(cue.search(whole) for cue in (*_DOUBT, _OTHER_TIME, _YEAR))
+        if not doubt and not any(cue.search(above) for cue in (_NOT_NOW, _RELATIVE, _OTHER_TIME, _YEAR)):
+            for line in _LINE.finditer(prose.text, start, end):
                 here = by_line.get(prose.text.find("\n", line.end()), []) if _is_values(line[0]) else []
                 yield from (it for it in here if it.start >= line.start() and len(values[it.name]) == 1)
 
 
-def _is_values(line: str) -> bool:
-    """Whether each number of a line has its own name: "eGFR 34, WBC 12.3", not "eGFR 70, recheck 34"."""
-    clauses = (clause for clause in _COMMA.split(_RANGE.sub("", line)) if _DIGIT.search(clause))
+def _is_values(line: str, alone: bool = False) -> bool:
+    """Whether each number of a line has its own name: "eGFR 34, WBC 12.3", not "eGFR 70, recheck 34".
+
+    ``alone``: and nothing else stands in the line.
+    """
+    said = _LETTER if alone else _DIGIT
+    clauses = (clause for clause in _COMMA.split(_RANGE.sub("", line)) if said.search(clause))
     return all(
         _NAMED_VALUE.fullmatch(clause)
         and (measures.mentioned(clause) or _PRESSURE.match(clause) or _CAPITAL.match(clause))
