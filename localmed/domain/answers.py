@@ -149,7 +149,7 @@ class Receipts:
 
     ``readings`` say how the question was interpreted. Without ``dense`` only words were searched. ``closeness`` is that
     of the first section. ``flags`` name signs of an emergency in the question. ``absent`` are question terms that no
-    document contains. ``others_first``: only a title or heading of ``others`` names the condition asked about.
+    document contains. ``others_first``: only ``others`` are on what the question names.
     """
 
     readings: tuple[Reading, ...] = ()

@@ -117,7 +117,7 @@ class Finding:
 
     ``standing`` maps each document to its status and overdue review date ("": not overdue). ``withdrawn`` are recently
     withdrawn documents that would rank high: (title, day). ``absent`` are question terms that no document contains.
-    ``others_first``: only a title or heading of ``others`` names the condition that the question names.
+    ``others_first``: only ``others`` are on what the question names.
     """
 
     read: Question

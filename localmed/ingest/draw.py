@@ -57,10 +57,13 @@ def draw_evidence(
     return draw_page(originals.whole(data, evidence.file_sha256), boxes[0].page, boxes, image)
 
 
-def draw_page(original: Path, number: int, boxes: Sequence[Box], image: Path) -> None:
-    """Write page ``number`` (1-based) of a PDF as PNG with ``boxes`` marked; raise ``InputError`` if that fails."""
+def draw_page(original: Path, number: int, boxes: Sequence[Box], image: Path, cropped: bool = False) -> None:
+    """Write page ``number`` (1-based) of a PDF as PNG with ``boxes`` marked; raise ``InputError`` if that fails.
+
+    ``cropped``: only the part around the first marks.
+    """
     corners = [[box.page, box.x0, box.y0, box.x1, box.y1] for box in boxes]
-    _draw({"file": str(original.absolute()), "page": number, "boxes": corners}, image)
+    _draw({"file": str(original.absolute()), "page": number, "boxes": corners, "cropped": cropped}, image)
 
 
 def draw_text(title: str, body: str, start: int, end: int, image: Path) -> None:

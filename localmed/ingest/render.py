@@ -6,7 +6,8 @@ time. Pictures have at most ``MOST_PIXELS`` on a side and replace their files in
 as displayed. Errors contain no page text::
 
     python -m localmed.ingest.render PARENT_PID   (JSON requests, a line each, one at a time; a line of JSON for each)
-    {"file": ..., "page": 3, "boxes": [[3, x0, y0, x1, y1], ...], "output": ..., "dpi": 110}
+    {"file": ..., "page": 3, "boxes": [[3, x0, y0, x1, y1], ...], "output": ..., "dpi": 110,
+     "cropped": false}
     {"text": ..., "title": ..., "start": 0, "end": 12, "output": ...}
     {"file": ..., "pages": [1, 2], "folder": ...}    (1.jpg, 2.jpg; a page that cannot be drawn is left out)
 """
@@ -39,6 +40,7 @@ DPI = 110  # body text is comfortable to read on a ward screen at full width
 MOST_PIXELS = 4000  # a side: 48 MB in memory; sharper than any screen, and a 144,000-point page must not cost gigabytes
 MEMORY = 2 * 2**30  # bytes of address space of the child; the largest picture needs 0.2 GB
 SECONDS = 60  # of processor time of the child; a page of dense vector graphics takes ~5
+CROPPED, BESIDE = 300.0, 40.0  # points: the height of a cropped page at most, and what is left around its marks
 PADDING = 1.0  # points around a line, so that its letters do not touch the border
 SAME_LINE = 0.6  # of the height that two boxes share when they stand on one line
 FILL = (255, 235, 110)  # yellow, multiplied into the page: black text stays black
@@ -52,8 +54,13 @@ TEXT_STYLE = (
 )
 
 
-def render_page(file: Path, page: int, boxes: Sequence[Box], output: Path, dpi: int = DPI) -> None:
-    """Write a PNG of page ``page`` (1-based) of the PDF ``file`` to ``output`` with that page's ``boxes`` marked."""
+def render_page(
+    file: Path, page: int, boxes: Sequence[Box], output: Path, dpi: int = DPI, cropped: bool = False
+) -> None:
+    """Write a PNG of page ``page`` (1-based) of the PDF ``file`` to ``output`` with that page's ``boxes`` marked.
+
+    ``cropped``: only the part of the page around the first marks.
+    """
     with open_document(file) as document:
         if not 1 <= page <= document.page_count:
             raise InputError("pdf.no_such_page", name=file.name, page=page, count=document.page_count)
@@ -62,7 +69,8 @@ def render_page(file: Path, page: int, boxes: Sequence[Box], output: Path, dpi: 
         except Exception:  # MuPDF raises many classes, and its messages may quote the page
             raise InputError("pdf.page_undrawable", name=file.name, page=page) from None
     areas = [_area(box, scale, drawn) for box in _merge_lines([box for box in boxes if box.page == page])]
-    _save(_highlight(drawn, areas), output)
+    marked = _highlight(drawn, areas)
+    _save(_cropped(marked, areas, scale) if cropped and areas else marked, output)
 
 
 def render_thumbnails(file: Path, pages: Sequence[int], folder: Path) -> None:
@@ -156,6 +164,13 @@ def _highlight(drawn: Any, areas: Sequence[tuple[int, int, int, int]]) -> Any:
     return pymupdf.Pixmap(pymupdf.csRGB, drawn.width, drawn.height, shown.tobytes(), False)
 
 
+def _cropped(drawn: Any, areas: Sequence[tuple[int, int, int, int]], scale: float) -> Any:
+    top = max(0, min(area[1] for area in areas) - int(BESIDE * scale))
+    bottom = min(drawn.height, max(area[3] for area in areas) + int(BESIDE * scale), top + int(CROPPED * scale))
+    kept = pixels(drawn)[top : max(bottom, top + 1)]
+    return pymupdf.Pixmap(pymupdf.csRGB, drawn.width, len(kept), kept.tobytes(), False)
+
+
 def _save(drawn: Any, output: Path) -> None:
     beside = output.with_name(f".{output.name}.{os.getpid()}.part")
     try:
@@ -178,7 +193,8 @@ def answer(request: dict[str, Any]) -> None:
         render_text(str(request.get("title", "")), str(request["text"]), start, end, output)
         return
     boxes = [Box(int(box[0]), *(float(value) for value in box[1:5])) for box in request.get("boxes", ())]
-    render_page(Path(str(request["file"])), int(request["page"]), boxes, output, int(request.get("dpi", DPI)))
+    page, dpi = int(request["page"]), int(request.get("dpi", DPI))
+    render_page(Path(str(request["file"])), page, boxes, output, dpi, bool(request.get("cropped")))
 
 
 def _reply_to(line: bytes) -> list[Any]:

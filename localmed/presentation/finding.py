@@ -180,7 +180,7 @@ def view(answer: Answer, language: str) -> FindingView | None:
     beside = {known[section.best].passage.language for section in others} & {*LANGUAGES}
     near = found.closeness is not Closeness.NOTHING_NEAR and not lacking
     others_open = found.others_first or (not near and any(one.marks for one in others))
-    whole, elsewhere = WHOLE if near else 0, WHOLE if others_open else 0
+    whole, elsewhere = WHOLE if near and not found.others_first else 0, WHOLE if others_open else 0
     title = "finding.only" if far or not own else "finding.first" if found.others_first else "finding.also"
     titles = (words(message(title, language=Message(f"source.language.{one}")), language) for one in beside)
     by_words = bool(found.sections) and not found.dense

@@ -149,14 +149,18 @@ def sections(
     )
 
 
-def only_beside(read: Question, own: Sequence[Section], others: Sequence[Section]) -> bool:
-    """Whether a title or heading of ``others`` names a condition of the question, and none of ``own``."""
+def others_answer_better(read: Question, own: Sequence[Section], others: Sequence[Section]) -> bool:
+    """Whether only ``others`` are on what the question names.
+
+    Either one of them names all of it and none of ``own`` does, or only they have the condition in a title or heading.
+    """
     _, names = _conditions(read)
 
     def headed(sections: Sequence[Section]) -> bool:
         return any(names.matches(fold(" ".join((it.best.passage.title, *it.best.passage.headings)))) for it in sections)
 
-    return headed(others) and not headed(own)
+    complete = any(it.marks and not it.lacks for it in others) and all(it.lacks for it in own)
+    return complete or (headed(others) and not headed(own))
 
 
 def _text(section: Section) -> str:

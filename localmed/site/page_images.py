@@ -39,21 +39,27 @@ def other_marks(answer: Answer, evidence: Evidence, span: Span) -> tuple[Box, ..
 
 
 def page_image(
-    session: Session, evidence: Evidence, page: int = 0, span: Span | None = None, others: tuple[Box, ...] = ()
+    session: Session,
+    evidence: Evidence,
+    page: int = 0,
+    span: Span | None = None,
+    others: tuple[Box, ...] = (),
+    cropped: bool = False,
 ) -> bytes:
     """Page ``page`` (0: the cited one) of ``evidence`` as PNG, with ``span`` of its passage and ``others`` marked.
 
+    ``cropped``: of a document with pages, only the part around the first marks.
     Raise ``UnknownName`` for a document that the user may not read, ``InputError`` for one that cannot be drawn.
     """
     with session.workspace() as workspace:
         require_shown(workspace, evidence)
     cited = evidence.passage
-    key = (session.data, evidence.file_sha256, cited.id, cited.text, cited.headings, page, span, others)
+    key = (session.data, evidence.file_sha256, cited.id, cited.text, cited.headings, page, span, others, cropped)
     with _LOCK:
         drawing = _DRAWING.setdefault(key, threading.Lock())
     try:
         with drawing:  # a second caller waits for the first
-            image = _KEPT.get(key) or _drawn(session, evidence, page, span, others)
+            image = _KEPT.get(key) or _drawn(session, evidence, page, span, others, cropped)
     finally:
         with _LOCK:
             _DRAWING.pop(key, None)
@@ -65,18 +71,20 @@ def page_image(
     return image
 
 
-def _drawn(session: Session, evidence: Evidence, page: int, span: Span | None, others: tuple[Box, ...]) -> bytes:
+def _drawn(
+    session: Session, evidence: Evidence, page: int, span: Span | None, others: tuple[Box, ...], cropped: bool
+) -> bytes:
     from localmed.ingest import draw
     from localmed.library import originals
 
     cited = evidence.passage
     with tempfile.TemporaryDirectory(prefix="localmed-page-") as folder:
         image = Path(folder, "page.png")
-        if cited.spans and (span is None or page or others):
+        if cited.spans and (span is None or page or others or cropped):
             own = cited.boxes(*span) if span else ()
             number = page or (own or cited.boxes())[0].page
             boxes = [box for box in (*own, *others) if box.page == number]
-            draw.draw_page(originals.whole(session.data, evidence.file_sha256), number, boxes, image)
+            draw.draw_page(originals.whole(session.data, evidence.file_sha256), number, boxes, image, cropped)
         else:
             with session.workspace() as workspace:
                 whole = partial(workspace.library.lexical.of_document, cited.document_id)

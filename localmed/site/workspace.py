@@ -36,7 +36,7 @@ from localmed.retrieval import concepts, studies
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.question import read as understood
 from localmed.retrieval.search import HybridSearch
-from localmed.retrieval.sections import Similar, only_beside
+from localmed.retrieval.sections import Similar, others_answer_better
 from localmed.retrieval.sections import sections as in_sections
 from localmed.retrieval.studies import Study
 from localmed.retrieval.subjects import absent, closeness, subjects
@@ -326,7 +326,7 @@ class Workspace:
             lately(replace(filters, language=name), found.hits) for name, found in zip(others, across, strict=True)
         )
         gone = tuple(dict.fromkeys((*lately(first, result.hits), *chain.from_iterable(of_others))))
-        return Finding(read, result, shown, beside, standing, gone, lacking, only_beside(read, shown, beside))
+        return Finding(read, result, shown, beside, standing, gone, lacking, others_answer_better(read, shown, beside))
 
     def _withdrawn_lately(
         self, search: Callable[..., Found], filters: SearchFilter, hits: Sequence[Hit]

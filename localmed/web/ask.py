@@ -249,8 +249,9 @@ def section_values(visit: Visit, answer: Answer, base: str = "") -> dict[str, An
     """
     known, shown = answer.by_marker, finding.view(answer, visit.language)
     links = answer.links
-    if shown and shown.far:  # no page stands beside titles
-        links = () if shown.sections else tuple((one.marker, one.start, one.end) for one in shown.others)
+    if shown and (shown.far or shown.others_open) and not answer.statements:  # no page stands beside titles
+        above = shown.others if shown.others_open or not shown.sections else ()
+        links = tuple((one.marker, one.start, one.end) for one in above)
     first = next(((known[marker], (start, end)) for marker, start, end in links if marker in known), None)
     beside: dict[str, Any] = {}
     if first:

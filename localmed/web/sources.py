@@ -27,7 +27,8 @@ from localmed.web.visits import Asking, Visit
 router = APIRouter()
 Typed = Annotated[str, Form()]
 Part = Annotated[int, Form()]
-ZOOMS = (1, 2, 3)  # times the width of the pane, half a step each
+ZOOMS = (0, 1, 2, 3)  # the whole width of the page; its text as large as can be read; half as large again a step
+READABLE = 1
 TYPED = 200  # characters of what is looked for in a document
 PLACES = 50  # shown of those that were found
 AROUND = 60  # characters shown on each side of what was found
@@ -96,7 +97,7 @@ def show(
     start: int = 0,
     end: int = 0,
     page: int = 0,
-    zoom: int = 1,
+    zoom: int = READABLE,
     part: int = 0,
 ) -> Response:
     """A source on its page."""
@@ -130,7 +131,7 @@ def source_values(
     base: str,
     span: tuple[int, int] = (0, 0),
     page: int = 0,
-    zoom: int = 1,
+    zoom: int = READABLE,
     beside: bool = True,
     answer: Answer | None = None,
 ) -> dict[str, Any]:
@@ -159,7 +160,7 @@ def source_values(
         "base": base,
         "marked": sorted({page for one, *place in marks for page in one.pages_of(*place)}),
         "query": f"start={marked[0]}&end={marked[1]}" if marked else "start=0",
-        "zoom": zoom if zoom in ZOOMS else ZOOMS[0],
+        "zoom": zoom if zoom in ZOOMS else READABLE,
         "zooms": ZOOMS,
         "document_id": passage.document_id,
         "withdrawn": evidence.status is Status.WITHDRAWN,
@@ -234,12 +235,17 @@ def original(visit: Asking, evidence: Source) -> Response:
 
 @router.get(ANSWER + "/image")
 @router.get(LIBRARY + "/image")
-def image(visit: Asking, evidence: Source, answer: Of, start: int = 0, end: int = 0, page: int = 0) -> Response:
-    """The page of a source as an image (PNG), with ``start:end`` and the marks that belong to it."""
+def image(
+    visit: Asking, evidence: Source, answer: Of, start: int = 0, end: int = 0, page: int = 0, cropped: bool = False
+) -> Response:
+    """The page of a source as an image (PNG), with ``start:end`` and the marks that belong to it.
+
+    ``cropped``: only the part around the first marks.
+    """
     span = _span(evidence, (start, end))
     others = page_images.other_marks(answer, evidence, span) if answer and span else ()
     if answer and span and not answer.marks_of(evidence.marker, *span):  # it opens a section without marks
         page, span = page or next((box.page for box in evidence.passage.boxes(*span)), 0), None
-    drawn = page_images.page_image(visit.session, evidence, max(page, 0), span, others)
+    drawn = page_images.page_image(visit.session, evidence, max(page, 0), span, others, cropped)
     headers = {"content-security-policy": DOCUMENT_POLICY, "cache-control": f"private, max-age={IMAGE_SECONDS}"}
     return Response(drawn, media_type="image/png", headers=headers)

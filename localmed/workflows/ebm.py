@@ -57,6 +57,7 @@ from localmed.workflows.finding import Plan, refused, screened
 from localmed.workflows.flow import Find, Flow, LookUp, Step, asked
 from localmed.workflows.receipts import NEAREST, PASSAGES, SECTIONS, best_of, merged, own, receipts, renumbered
 
+SEARCHED = 12  # medicines searched for together with those of the record
 LOOKED_UP = 4  # medicines looked up for interactions with those of the record
 OF_TIER = 5  # sections of each tier
 SEARCHED_PROBLEMS = 2  # problems of the record that are searched with a short question
@@ -202,8 +203,9 @@ def _warnings(case: Case, answer: Answer, filters: SearchFilter) -> Step[tuple[t
     """Allergies, interactions and table rows for the record, and the evidence with what they quote.
 
     Allergies: to medicines in the answer or in sections with marks, other than lines of a list of medicines.
-    Interactions: of the graph, and of library lines that name both, with medicines in the question, the answer or
-    marked lines. In the first sections without marks every line counts.
+    Interactions: of the graph, with medicines in the question, the answer or marked lines; of library lines that name
+    both, with those of the question or, if it names none, of any line of these sections. In the first sections without
+    marks every line counts.
     """
     if case.record is None:
         return (), answer.evidence
@@ -223,9 +225,13 @@ def _warnings(case: Case, answer: Answer, filters: SearchFilter) -> Step[tuple[t
     interacting: list[InteractionPart] = []
     for name, card in zip(named, cards, strict=True):
         interacting += interactions(case.record, name, card.relations if card else ())
-    evidence, naming = (yield from _search_together(case.record, named, filters, answer)) if named else ((), ())
-    interacting += together(case.record, frozenset(named), naming)
-    shown_rows = rows(case.record, answer, case.medicines)
+    listed = sorted(medicines.ingredients(" ".join(text.text for text in read)))
+    proposed = sorted(case.medicines) or list(dict.fromkeys((*ingredients, *listed)))[:SEARCHED]
+    evidence: tuple[Evidence, ...] = ()
+    if proposed and has_medicines:
+        evidence, naming = yield from _search_together(case.record, proposed, filters, answer)
+        interacting += together(case.record, frozenset(proposed), (*(text for _, text in quoted), *naming))
+    shown_rows = rows(case.record, answer, case.medicines, frozenset(proposed))
     parts: tuple[Part, ...] = (
         *allergies(case.record, (*answer.shown, *read)),
         *dict.fromkeys(interacting),
@@ -306,10 +312,13 @@ def together(record: PatientRecord, asked: Set[str], statements: Sequence[Statem
             yield InteractionPart(entry, ", ".join(names), "", tuple(dict.fromkeys(one for one, _ in both))[:QUOTED])
 
 
-def rows(record: PatientRecord, answer: Answer, asked: Set[str]) -> Iterator[ValuePart]:
+def rows(
+    record: PatientRecord, answer: Answer, asked: Set[str], proposed: Set[str] = frozenset()
+) -> Iterator[ValuePart]:
     """The record's values, each with the shown table rows and sentences whose range contains the value.
 
-    Those on other medicines than the ``asked`` ones are left out. A kidney value stands for the other.
+    Those on other medicines than the ``asked`` ones are left out. Sentences in table rows count only on a ``proposed``
+    medicine. A kidney value stands for the other.
     """
     lines = [(answer.by_marker[line.marker], line) for section in answer.sections for line in section.lines]
     for result in record.results:
@@ -321,7 +330,7 @@ def rows(record: PatientRecord, answer: Answer, asked: Set[str]) -> Iterator[Val
             and (
                 (piece.passage.table and _is_row_of(measure, text, result.value))
                 or (
-                    (not piece.passage.table or asked & medicines.ingredients(text))
+                    (not piece.passage.table or proposed & medicines.ingredients(text))
                     and measures.falls_in_sentence(text, measure, result.value)
                 )
             )

@@ -129,6 +129,7 @@ def merged(found: Sequence[Receipts]) -> Receipts:
         others=tuple(section for one in found for section in one.others),
         dense=all(one.dense for one in found),
         closeness=min((one.closeness for one in found), key=NEAREST.index),
+        others_first=all(one.others_first for one in found),
     )
 
 

@@ -171,6 +171,12 @@ def test_sections_of_a_library_without_the_language_of_the_question_are_of_the_o
     assert plain(view(shown, "en")).count("[1]") == 1
     near = replace(found, others=found.sections, closeness=Closeness.SOME_WAY)
     assert not finding_value(replace(shown, receipts=near))["others_first"]
+    first = replace(shown, receipts=replace(near, others_first=True))
+    assert finding_value(first)["others_first"]
+    view_of_first = sections_view(first, "en")
+    assert view_of_first
+    assert view_of_first.others_open
+    assert [one.whole for one in (*view_of_first.others, *view_of_first.sections)] == [True, False]
 
 
 def test_medicines_that_are_quoted_are_not_called_missing() -> None:

@@ -25,7 +25,7 @@ from localmed.domain.findings import Question, Section
 from localmed.library.lexical import LexicalIndex
 from localmed.library.library import Library
 from localmed.presentation import finding as shown
-from localmed.retrieval.sections import LONGEST, MARKS, sections
+from localmed.retrieval.sections import LONGEST, MARKS, others_answer_better, sections
 from localmed.text.furniture import states_nothing
 from localmed.workflows.receipts import shown_section
 from tests.fakes import HashedWords, built
@@ -39,6 +39,9 @@ MORE = "Call for help early. Give oxygen by mask."
 def of_section(text: str, heading: str, locator: str) -> Passage:
     made = passage(text, "Anaphylaxis")
     return replace(made, id=digest(text, locator), headings=("Anaphylaxis", heading), locator=locator)
+
+
+OF_OTHERS = of_section("低血糖：患者清醒时给予葡萄糖。肾上腺素无效。", "低血糖的处理", "0-")
 
 
 @pytest.fixture(scope="module")
@@ -407,3 +410,22 @@ def test_a_torn_table_is_shown_with_its_picture_and_without_marks(index: Lexical
         assert view is not None
         assert [one.passage_id for one in view.sections[0].pictures] == [table.id] * pictures
         assert ("picture" in " ".join(view.sections[0].warnings)) is bool(pictures)
+
+
+@pytest.mark.parametrize(
+    ("typed", "own", "better"),
+    [
+        ("hypoglycaemia, patient awake", "Stroke may look like hypoglycaemia.", True),  # only a heading of the other
+        ("adrenaline in hypoglycaemia", "Adrenaline in anaphylaxis.", True),  # only the other names both
+        ("hypoglycaemia, patient awake", "Hypoglycaemia", False),  # a heading of its own
+        ("patient awake", "Call for help.", False),
+    ],
+)
+def test_the_other_language_stands_first_where_only_it_is_on_what_is_named(
+    index: LexicalIndex, typed: str, own: str, better: bool
+) -> None:
+    heading = own if " " not in own else "Afterwards"
+    ours = made(index, (of_section(own, heading, "0-"),), typed, 0)
+    others = made(index, (OF_OTHERS,), typed, 0)
+    assert others_answer_better(Question(typed), ours, others) is better
+    assert not others_answer_better(Question(typed), ours, ())

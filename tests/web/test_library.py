@@ -13,7 +13,7 @@ import pytest
 
 from localmed.domain import Collection, Message
 from localmed.domain.accounts import SessionRole
-from localmed.ingest.manifest import Manifest
+from localmed.ingest.manifest import Manifest, load
 from localmed.library.governed import heading_field
 from localmed.process.hooks import Hooks
 from localmed.site import changes, importing, jobs, lookups
@@ -462,3 +462,33 @@ def test_no_hash_and_no_path_of_the_server_is_shown_but_under_details(copied_cli
         seen = re.sub(r"<[^>]*>", " ", re.sub(r"(?s)<details>.*?</details>|<style>.*?</style>", "", page))
         assert re.findall(r"\b[0-9a-f]{12,}\b|\s/\w+/\S+", seen) == [], path
     assert old in librarian.get(f"/library/documents/{old}").text
+
+
+LISTED = """name = "listed"
+title = "Listed"
+kind = "guideline"
+
+[documents."cough.md"]
+title = "Cough"
+owner = "Dr Wu"
+"""
+
+
+def test_what_a_list_of_sources_sets_is_told_before_anything_is_typed(copied_clients: Clients) -> None:
+    session, folder = session_of(copied_clients), copied_clients.settings.data.parent / "listed"
+    file = folder / "listed.toml"
+    written = write(folder, {"cough.md": "# Cough\n\nGive honey.\n"})
+    file.write_text(LISTED)
+    importing.import_paths(session, [written / "cough.md"], load(file), file)
+    librarian, id_ = copied_clients("librarian"), document_id(copied_clients, "Cough")
+    page = librarian.get(f"/library/documents/{id_}").text
+    assert said("web.documents.fixed") in page
+    assert not re.search(r'<input[^>]* name="(?:title|owner)"', page)
+    assert "Dr Wu" in page
+    librarian.form(f"/library/documents/{id_}/govern", review_by="2030-01-01")
+    assert lookups.document(session, id_).governance.review_by == "2030-01-01", "the other fields are saved"
+    titles = librarian.form("/library/documents", edits="1").text
+    assert f'name="title-{id_}"' not in titles
+    assert f'name="title-{document_id(copied_clients, "Vancomycin")}"' in titles
+    refused = librarian.form(f"/library/documents/{id_}/govern", title="Coughing")
+    assert (refused.status_code, lookups.document(session, id_).title) == (400, "Cough")
