@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,9 +37,14 @@ def command(session: Session, as_json: bool = False) -> int:
     from localmed.nightly.refresh import refresh
 
     with sigterm_as_interrupt(), show_progress(not as_json) as hooks:
-        night = refresh(session, hooks)
+        night = refresh(session, hooks, by_hand=_at_terminal())
     _show(night, as_json)
     return UsageError.exit_code if night.errors else 0
+
+
+def _at_terminal() -> bool:
+    """Whether somebody typed the command; a timer has no terminal."""
+    return sys.stdin.isatty()
 
 
 @command.command("list")

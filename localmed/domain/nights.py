@@ -62,4 +62,4 @@ class Night:
     free_bytes: int = 0
     data_bytes: int = 0
     backup: str = ""  # its name
-    by_hand: bool = False  # started in the window, so no sign that the nightly timer runs
+    by_hand: bool = False  # started in the window or typed, so no sign that the nightly timer runs

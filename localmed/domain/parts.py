@@ -100,13 +100,15 @@ class UnexplainedPart(_NoStatements):
 class QuestionPart:
     """A follow-up question, answered if it has statements; ``searched_as`` is its self-contained form, if rewritten.
 
-    ``left_out``: an answer was withheld from a patient because it may be about something else.
+    ``left_out``: an answer was withheld from a patient because it may be about something else. ``nearest`` names
+    sections with marks, for staff.
     """
 
     question: str
     statements: tuple[Statement, ...] = ()
     searched_as: str = ""
     left_out: bool = False
+    nearest: tuple[str, ...] = ()
 
 
 class ReadingScale(StrEnum):

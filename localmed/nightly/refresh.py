@@ -59,7 +59,7 @@ class _Stages:
 
 
 def refresh(session: Session, hooks: Hooks = SILENT, by_hand: bool = False) -> Night:
-    """Run all stages; return the report, which notes whether somebody started it ``by_hand`` in the window.
+    """Run all stages; return the report, which notes whether somebody started it ``by_hand``.
 
     Raise ``Busy`` if a refresh is running, else the error that ended it. Once begun, its report is always kept. A
     collection that cannot be updated is left as it is and named in the report's errors.

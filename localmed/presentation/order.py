@@ -91,7 +91,11 @@ def in_language(answer: Answer, language: str) -> Answer:
     listed = (name for part in answer.parts if isinstance(part, UnexplainedPart) for name in part.terms)
     unexplained = tuple(dict.fromkeys(name for name in (*(name for name, _ in of_term), *listed) if name not in told))
     left = (UnexplainedPart(unexplained),) if unexplained else ()
-    others = (part for part in answer.parts if not isinstance(part, LinePart | TermPart | UnexplainedPart))
+    others = (
+        replace(part, nearest=()) if isinstance(part, QuestionPart) else part  # told to staff
+        for part in answer.parts
+        if not isinstance(part, LinePart | TermPart | UnexplainedPart)
+    )
     return from_one(replace(answer, parts=(*lines, *chosen, *left, *others)))
 
 
@@ -129,6 +133,8 @@ def question(part: QuestionPart, language: str) -> PartView:
     rows = [Row(label, one_line(part.searched_as))] if part.searched_as else []
     without = message("explain.left_out") if part.left_out else message("explain.no_answer")
     rows += [] if part.statements else [Row("", words(without, language))]
+    if part.nearest and not part.statements:
+        rows.append(Row("", words(message("explain.nearest", names=tuple(map(one_line, part.nearest))), language)))
     statements = tuple(statement_view(statement, language) for statement in part.statements)
     return PartView(
         one_line(part.question), tuple(rows), statements, section=words(message("explain.questions"), language)

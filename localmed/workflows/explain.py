@@ -139,12 +139,12 @@ def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: P
     of_terms = yield from _drafted_terms(looked_up, language, plan, task.known, cited)
     questions, cut = _questions(task)
     asked = yield from _asked(replace(task, questions=questions), terms, filters, plan, provenance, cited)
-    drafts = (of_terms, *(draft for _, _, draft in asked))
+    drafts = (of_terms, *(draft for _, draft in asked))
     checked = iter((yield from checked_drafts([draft for draft in drafts if draft], plan)))
     written, _ = next(checked) if of_terms else ((), None)
     explained = tuple(_explained(looked_up, _standing(written), cited))
     translated = yield from _translated(looked_up, language, filters, plan, cited)
-    answered = tuple(_answer(question, alone, next(checked) if draft else None) for question, alone, draft in asked)
+    answered = tuple(_answered(part, next(checked) if draft else None) for part, draft in asked)
     unexplained = tuple(_unexplained(terms, explained, lines, language))
     own = (*lines, *explained)
     parts = (*own, *translated, *((UnexplainedPart(unexplained),) if unexplained else ()), *answered)
@@ -401,9 +401,9 @@ def _asked(
     plan: Plan,
     provenance: Provenance,
     cited: _Cited,
-) -> Step[list[tuple[str, str, Draft | None]]]:
-    """Each follow-up question, its self-contained form, and a model's draft; adds the sections to ``cited``."""
-    made: list[tuple[str, str, Draft | None]] = []
+) -> Step[list[tuple[QuestionPart, Draft | None]]]:
+    """Each follow-up question with its nearest sections, and a model's draft; adds the sections to ``cited``."""
+    made: list[tuple[QuestionPart, Draft | None]] = []
     medicines = {folded(term.text): term.text for term in terms if term.kind == "medicine"}.values()
     problems = task.patient.problems if task.patient else ()
     # "It" may mean the only medicine or problem, so both are searched for too; with several nothing is guessed.
@@ -420,15 +420,18 @@ def _asked(
             cited.receipts.append(found.receipts)
         cited.evidence = (*cited.evidence, *found.evidence)
         pieces = best_of(found, own(found))
-        made.append((question, alone, (yield from write_draft(alone, pieces, plan, task.known))))
+        marked = best_of(found, [section for section in own(found) if section.marks])
+        nearest = tuple(dict.fromkeys((piece.passage.headings or (piece.document_title,))[-1] for piece in marked))
+        part = QuestionPart(question, searched_as=alone if alone != question else "", nearest=nearest)
+        made.append((part, (yield from write_draft(alone, pieces, plan, task.known))))
     return made
 
 
-def _answer(question: str, alone: str, checked: tuple[tuple[Statement, ...], Verification] | None) -> QuestionPart:
-    """The part of a question; a patient sees a model's sentences only with a green badge."""
+def _answered(part: QuestionPart, checked: tuple[tuple[Statement, ...], Verification] | None) -> QuestionPart:
+    """The part with its answer; a patient sees a model's sentences only with a green badge."""
     written, account = checked or ((), Verification())
     stands, sure = _standing(written), account.badge is Badge.GREEN
-    return QuestionPart(question, stands if sure else (), alone if alone != question else "", bool(stands) and not sure)
+    return replace(part, statements=stands if sure else (), left_out=bool(stands) and not sure)
 
 
 # --- reading level ----------------------------------------------------------------------------------------------------

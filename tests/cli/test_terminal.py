@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from localmed.domain import message
+from localmed.nightly.nights import is_timed, nights
 from tests.cli.conftest import COMMAND, Localmed, Ran, environment
 from tests.presentation.test_neutral import obeyed
 from tests.words import said
@@ -117,6 +118,20 @@ def test_names_and_titles_are_not_obeyed(
     shown = on_a_terminal(localmed.data, "documents", "list")
     assert obeyed(OWN.sub("", shown)) == []
     assert obeyed("".join(capfd.readouterr())) == []  # what went round the commands' streams
+
+
+@pytest.mark.slow
+def test_a_refresh_that_is_typed_is_no_sign_of_a_timer(tmp_path: Path) -> None:
+    localmed, folder = Localmed(tmp_path / "data"), tmp_path / "files"
+    folder.mkdir()
+    (folder / "fever.txt").write_text("Fever\n\nParacetamol is given for fever.\n")
+    localmed.ok("collections", "create", "ward")
+    localmed.ok("import", str(folder), "-c", "ward")
+    on_a_terminal(localmed.data, "refresh")
+    assert len(nights(localmed.data)) == 1
+    assert not is_timed(localmed.data)
+    localmed.ok("refresh")
+    assert is_timed(localmed.data)
 
 
 def test_work_without_a_terminal_tells_how_far_it_is(

@@ -37,6 +37,7 @@ from localmed.library.graph import Concept, Name, Source
 from localmed.presentation.answer import view
 from localmed.presentation.order import in_language, in_other_words
 from localmed.presentation.pages import leaflet, leaflets
+from localmed.presentation.plain import plain
 from localmed.retrieval.concepts import Card, Other
 from localmed.retrieval.tiers import Tier
 from localmed.workflows.explain import CHARACTERS, EXPLAINED, QUESTIONS, ExplainInput, explain
@@ -321,9 +322,13 @@ def test_without_a_chat_model_a_question_is_answered_by_sections_alone() -> None
     answer = run(ExplainInput(ORDER, None, (WHEN,)))
     (part,) = parts(answer, QuestionPart)
     assert (part.statements, part.left_out) == ((), False)
+    assert part.nearest
+    told = in_words(message("explain.nearest", names=part.nearest))
+    assert told in plain(view(answer, "en"))
     page = leaflet(replace(answer, released_by="N"), "2026-01-02")
     assert in_words(message("explain.no_answer")) in page
-    assert "Take it in the evening" not in page, "sections that nobody judged are for staff"
+    assert told not in page, "sections that nobody judged are for staff"
+    assert "Take it in the evening" not in page
 
 
 def test_a_term_that_no_sentence_defines_is_explained_by_a_model_that_names_it() -> None:
