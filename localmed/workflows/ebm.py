@@ -263,7 +263,7 @@ def _search_together(
 
 # Allergy: a sentence names the ingredient, or a member of the class that the allergy names. Both are quoted; the reader
 # decides whether the sentence advises it. Interaction: the concept graph names it. Entries that are only quoted from
-# the record count too. Limits, ages, pregnancy and reactions across classes are not judged.
+# the record count too. Limits, ages, pregnancy and other reactions across classes are not judged.
 
 INTERACTS = "interacts_with"
 UNMARKED = 3  # first sections that count without a mark: people read them

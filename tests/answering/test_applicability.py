@@ -32,8 +32,9 @@ def record(kind: EntryKind, *texts: str) -> PatientRecord:
         ("磺胺", "可用复方新诺明。", "复方新诺明"),
         ("penicillin", "Doxycycline 200 mg.", ""),
         ("latex", "Amoxicillin.", ""),
-        ("amoxicillin", "Give cefuroxime.", ""),  # a related class: not judged
-        ("aspirin", "Ibuprofen 400 mg.", ""),
+        ("amoxicillin", "Give cefuroxime.", "cefuroxime"),  # of a class that may react like it
+        ("aspirin", "Ibuprofen 400 mg.", "ibuprofen"),
+        ("cefuroxime", "Give meropenem.", ""),
     ],
 )
 def test_an_allergy_to_what_is_shown_is_told_with_both_quotations_and_anything_weaker_is_not_judged(
