@@ -44,6 +44,7 @@ POPULATION = 300  # characters on a study's population; the first sentence is al
 NEAR = 0.15  # largest distance from the nearest line of all sections for a second mark
 
 ASKED = 0.1  # added to a line with an amount if the question asks for one
+NAMED = ("conditions", "procedures")  # what is lacking if no section names it
 GENERAL = frozenset({"infection", "alcohol"})  # everyday words among the conditions
 
 _CELL = re.compile(r"([^:：;；]{1,80})(?:: |：)([^;；]+)(?:[;；]|$)")  # of a table's row, see ingest/readers/tables.py
@@ -152,9 +153,11 @@ def sections(
 def others_answer_better(read: Question, own: Sequence[Section], others: Sequence[Section]) -> bool:
     """Whether only ``others`` are on what the question names.
 
-    Either one of them names all of it and none of ``own`` does, or only they have the condition in a title or heading.
+    Either one of them names all of it and none of ``own`` does, or only they have a condition of the question in a
+    title or heading.
     """
-    _, names = _conditions(read)
+    named = (one for one in synonyms.named(fold(read.typed)) if synonyms.is_in("conditions", one.written))
+    names = Names({name for one in named for name in one.names})
 
     def headed(sections: Sequence[Section]) -> bool:
         return any(names.matches(fold(" ".join((it.best.passage.title, *it.best.passage.headings)))) for it in sections)
@@ -170,12 +173,14 @@ def _text(section: Section) -> str:
 
 
 def _conditions(read: Question) -> tuple[tuple[str, ...], Names]:
-    """The conditions of a question as written; and all names of them and of broader ones within ("pneumonia")."""
+    """The conditions and procedures of a question as written; all names of them and of broader conditions within."""
     folded = fold(read.typed)
     asked = [
         one
         for one in synonyms.named(folded)
-        if synonyms.is_in("conditions", one.written) and not GENERAL & {*one.names} and not denied(folded, one.start)
+        if any(synonyms.is_in(sort, one.written) for sort in NAMED)
+        and not GENERAL & {*one.names}
+        and not denied(folded, one.start)
     ]
     names = {name for one in asked for name in (one.written, *one.names, *_broader(one.written))}
     return tuple(dict.fromkeys(one.written for one in asked)), Names(names)

@@ -17,7 +17,7 @@ those of ``text/records.toml``. Time is linear in the text.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -56,8 +56,9 @@ _KNOWN = "|".join(
     for name, one in _TABLE["headings"].items()
 )
 _HEADING = re.compile(
-    rf"(?:^|(?<=[.。;；,，\n]))[ \t]{{0,8}}(?:#+ {{0,4}}|\d{{1,2}}[.)、] {{0,4}})?(?:{_KNOWN})[ \t]{{0,4}}"
-    r"(?:[:：]|(?=\n)|[-–] )|(?:^|(?<=[.。;；\n]))[ \t]{0,8}(?P<other>[^\n.。;；:：,，]{1,80})[:：]",
+    rf"(?:^|(?<=[.。;；,，\n]))[ \t]{{0,8}}(?:#+ {{0,4}}|\d{{1,2}}[.)、] {{0,4}})?(?:{_KNOWN})"
+    r"(?:[ \t]{0,4}(?:[:：]|(?=\n)|[-–] )|(?:(?<=(?-i:PMH))|(?<=(?-i:DH))) )"
+    r"|(?:^|(?<=[.。;；\n]))[ \t]{0,8}(?P<other>[^\n.。;；:：,，]{1,80})[:：]",
     re.IGNORECASE,
 )
 _SENTENCE = re.compile(rf"(?:[^.。;；\n]|\.(?=\S)){{1,{SENTENCE_CHARACTERS}}}")
@@ -195,8 +196,8 @@ class _Prose:
         self.mentions = medicines.mentions(self.folded)
         self.measured = list(measures.measured(self.folded))
         headings = [mark for mark in _HEADING.finditer(text) if not _is_entry(mark)]
-        self._headings = {mark.end(): mark.start() for mark in headings}
-        starts, ends = [0, *self._headings], [*self._headings.values(), len(text)]
+        self.headings = {mark.end(): mark.start() for mark in headings}
+        starts, ends = [0, *self.headings], [*self.headings.values(), len(text)]
         pieces = (_SENTENCE.finditer(text, start, end) for start, end in zip(starts, ends, strict=True))
         self.sentences = [match.span() for piece in pieces for match in piece if match[0].strip()] or [(0, len(text))]
         self._starts = [start for start, _ in self.sentences]
@@ -220,7 +221,7 @@ class _Prose:
 
     def line_end(self, place: int) -> int:
         """Where the line of ``place`` ends, or the next headed list begins."""
-        begins = (self._headings[one.start] for one in self.lists if one.start > place)
+        begins = (self.headings[one.start] for one in self.lists if one.start > place)
         return min(_LINE_END.search(self.text, place).start(), *begins, len(self.text))  # type: ignore[union-attr]  # there is an end
 
     @cached_property
@@ -230,14 +231,14 @@ class _Prose:
         doubtful = []
         for mention in self.mentions:
             first, last = self.sentence(mention.start)
-            heading = first if first in known else self._headings.get(first, first)
+            heading = first if first in known else self.headings.get(first, first)
             doubtful += [mention] if _NOT_NOW.search(self.text, heading, last) else []
         return frozenset(name for mention in doubtful for name in mention.ingredients)
 
     def entry(self, kind: EntryKind, start: int, end: int, text: str = "") -> RecordEntry:
         """An entry at ``start:end``; its words are the sentence and a heading right before it."""
         first, last = self.sentence(start)
-        words = " ".join(self.text[self._headings.get(first, first) : max(last, end)].split())
+        words = " ".join(self.text[self.headings.get(first, first) : max(last, end)].split())
         own = " ".join(self.text[start:end].split())[:ENTRY_CHARACTERS]
         return RecordEntry(kind, text or own, words.lstrip(",，;；。 "), start, end)
 
@@ -346,27 +347,41 @@ def _examine_item(item: str) -> tuple[bool, bool, int]:
 
 
 def _read_results(prose: _Prose) -> Iterator[Measured]:
-    """The values that occur once in the record, on lines of values: under a heading of results, or by themselves."""
-    values, by_line = defaultdict[str, set[float]](set), defaultdict[int, list[Measured]](list)
-    for result in prose.measured:
-        values[result.name].add(result.value)
-        by_line[prose.text.find("\n", result.start)].append(result)
+    """The values that occur once in the record: on lines of values under a heading of results, or in sentences of
+    values alone.
+    """
     if len(prose.measured) > RESULTS:
         return
-    headed = [one for one in prose.lists if one.name == "results"]
-    under = {line.start() for one in headed for line in _LINE.finditer(prose.text, one.start, one.until)}
-    spans = [(one.start, one.until, "") for one in headed]
-    above = ""
-    for line in _LINE.finditer(prose.text):
-        spans += [(*line.span(), above)] if line.start() not in under and _is_values(line[0], alone=True) else []
-        above = f"{above}\n{line[0]}" if _is_values(line[0]) and _DIGIT.search(line[0]) else line[0]
-    for start, end, above in spans:
-        whole = prose.text[start:end]
-        doubt = any(cue.search(whole) for cue in (*_DOUBT, _OTHER_TIME, _YEAR))
-        if not doubt and not any(cue.search(above) for cue in (_NOT_NOW, _RELATIVE, _OTHER_TIME, _YEAR)):
-            for line in _LINE.finditer(prose.text, start, end):
-                here = by_line.get(prose.text.find("\n", line.end()), []) if _is_values(line[0]) else []
-                yield from (it for it in here if it.start >= line.start() and len(values[it.name]) == 1)
+    values = defaultdict[str, set[float]](set)
+    for result in prose.measured:
+        values[result.name].add(result.value)
+    found, starts = sorted(prose.measured, key=lambda it: it.start), sorted(it.start for it in prose.measured)
+    for start, end in (*_lines_of_results(prose), *_sentences_of_values(prose)):
+        inside = found[bisect_left(starts, start) : bisect_left(starts, end)]
+        yield from (it for it in inside if len(values[it.name]) == 1)
+
+
+def _lines_of_results(prose: _Prose) -> Iterator[tuple[int, int]]:
+    for one in prose.lists:
+        section = prose.text[one.start : one.until]
+        if one.name == "results" and not any(cue.search(section) for cue in (*_DOUBT, _OTHER_TIME, _YEAR)):
+            lines = _LINE.finditer(prose.text, one.start, one.until)
+            yield from (line.span() for line in lines if _is_values(line[0]))
+
+
+def _sentences_of_values(prose: _Prose) -> Iterator[tuple[int, int]]:
+    """Sentences outside those headings, unless they or the last words above them may be of another time or person."""
+    headed = [(one.start, one.until) for one in prose.lists if one.name == "results"]
+    before, doubt_above = 0, False
+    for start, end in prose.sentences:
+        around = prose.text[before:end]  # with a heading above it
+        is_values = bool(_DIGIT.search(around)) and _is_values(prose.text[start:end], alone=True)
+        doubt = any(cue.search(around) for cue in (_NOT_NOW, _RELATIVE, _OTHER_TIME, _YEAR))
+        doubt_above = doubt or (is_values and doubt_above)
+        within = any(first <= start < last for first, last in headed)
+        if is_values and not doubt_above and not _is_doubtful(around) and not within:
+            yield start, end
+        before = end
 
 
 def _is_values(line: str, alone: bool = False) -> bool:
