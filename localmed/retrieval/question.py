@@ -30,11 +30,10 @@ _PRESSURE = re.compile(
 MOST = 8  # readings of one question; nobody reads a longer list
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9&-]*|#")
 _JOINTS = (" ", "/")  # between two words of one name
-_VALUE = re.compile(
-    r"(?<![A-Za-z0-9])(?P<name>[A-Za-z]{1,3}4?)\+?\s*(?:(?:of|is|was|at|level|=|:|：|为|是)\s*){0,2}"
-    r"(?P<number>\d{1,4}(?:\.\d{1,2})?)(?![\d.]*\d)(?!\s*(?:mg|g|ml|mcg|µg|%|units?|tabs?|h\b|hours?|mins?\b|kg"
-    r"|days?|d\b|weeks?|months?|times|x\b|per\b|次|天|日|周|个月))",
-    re.IGNORECASE,
+_VALUE = (
+    r"(?<![A-Za-z0-9])(?P<name>{names}|[A-Za-z]{{1,3}}4?)\+?\s*(?:(?:of|is|was|at|level|=|:|：|为|是)\s*){{0,2}}"
+    r"(?P<number>\d{{1,4}}(?:\.\d{{1,2}})?)(?![\d.]*\d)(?!\s*(?:mg|g|ml|mcg|µg|%|units?|tabs?|h\b|hours?|mins?\b|kg"
+    r"|days?|d\b|weeks?|months?|times|x\b|per\b|次|天|日|周|个月))"
 )
 
 
@@ -71,16 +70,40 @@ def _name(written: str) -> str:
 
 
 def _values(typed: str, spoken: str) -> Iterator[Reading]:
-    """Values after the letters of a measure, if the number is plausible for it."""
-    measured: Mapping[str, Any] = table("ward")["measured"]
-    for match in _VALUE.finditer(typed):
-        name = match["name"].lower()
-        if name not in measured:
+    """Values after a measure's letters or name, if the number is plausible for it, with what one beyond the bounds is
+    called.
+    """
+    ward, chinese = table("ward"), spoken == "zh"
+    measured: Mapping[str, Any] = ward["measured"]
+    for match in _value().finditer(typed):
+        written = match["name"].lower()
+        name = written if written in measured else _measures().get(written, "")
+        if not name:
             continue
         long, low, high, unit = measured[name]
-        if low <= float(match["number"]) <= high and not (name == "mg" and match["name"] not in ("Mg", "MG")):
-            shown = table("ward")["measured_zh"][name] if spoken == "zh" else long
-            yield Reading(match[0].strip(), f"{shown} {match['number']} {unit}".strip())
+        number = float(match["number"])
+        if not low <= number <= high or (written == "mg" and match["name"] not in ("Mg", "MG")):
+            continue
+        shown = ward["measured_zh"][name] if chinese else long
+        beyond = [row[1 + chinese] for row in (ward["below"].get(name),) if row and number < row[0]]
+        beyond += [row[1 + chinese] for row in (ward["above"].get(name),) if row and number >= row[0]]
+        if beyond or name == written:
+            yield Reading(match[0].strip(), ", ".join((f"{shown} {match['number']} {unit}".strip(), *beyond)))
+
+
+@cache
+def _measures() -> Mapping[str, str]:
+    """The letters of each measure by its name in either language."""
+    ward: Mapping[str, Any] = table("ward")
+    named: dict[str, str] = dict(ward["measured_as"])
+    named |= {row[0].lower(): name for name, row in ward["measured"].items()}
+    return named | {written: name for name, written in ward["measured_zh"].items()}
+
+
+@cache
+def _value() -> re.Pattern[str]:
+    names = "|".join(map(re.escape, sorted(_measures(), key=len, reverse=True)))
+    return re.compile(_VALUE.format(names=names), re.IGNORECASE)
 
 
 def _pressures(typed: str, spoken: str) -> Iterator[Reading]:

@@ -12,14 +12,18 @@ from localmed.text.spelling import is_near
 @pytest.mark.parametrize(
     ("typed", "written", "means"),
     [
-        ("a K of 7.1, what now", "K of 7.1", "potassium 7.1 mmol/L"),
-        ("血钾没回来，K 6.8 心电图高尖T", "K 6.8", "血钾 6.8 mmol/L"),
-        ("Na 118 and confused", "Na 118", "sodium 118 mmol/L"),
-        ("Mg 0.4 on the gas", "Mg 0.4", "magnesium 0.4 mmol/L"),
+        ("a K of 7.1, what now", "K of 7.1", "potassium 7.1 mmol/L, high potassium, hyperkalaemia"),
+        ("血钾没回来，K 6.8 心电图高尖T", "K 6.8", "血钾 6.8 mmol/L, 高钾血症"),
+        ("Na 118 and confused", "Na 118", "sodium 118 mmol/L, low sodium, hyponatraemia"),
+        ("Mg 0.4 on the gas", "Mg 0.4", "magnesium 0.4 mmol/L, low magnesium, hypomagnesaemia"),
+        ("K 4.1, what now", "K 4.1", "potassium 4.1 mmol/L"),
+        ("血钾6.8怎么处理", "血钾6.8", "血钾 6.8 mmol/L, 高钾血症"),
+        ("blood sugar 2.1", "blood sugar 2.1", "blood glucose 2.1 mmol/L, low blood glucose, hypoglycaemia"),
+        ("INR 7.5, no bleeding", "INR 7.5", "INR 7.5, high INR"),
         ("How do I treat DKA", "DKA", "diabetic ketoacidosis"),
         ("does librium need halving", "librium", "chlordiazepoxide"),
         ("pt on AF ward", "AF", "atrial fibrillation"),
-        ("BM 3.2 and drowsy", "BM 3.2", "blood glucose 3.2 mmol/L"),
+        ("BM 3.2 and drowsy", "BM 3.2", "blood glucose 3.2 mmol/L, low blood glucose, hypoglycaemia"),
         ("gent levels for an elderly gent", "gent", "gentamicin"),
         ("房颤怎么处理", "房颤", "心房颤动"),
         ("C diff on the ward", "C diff", "Clostridioides difficile"),  # two words
