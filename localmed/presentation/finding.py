@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from localmed.domain import Answer, Evidence, Message, Passage, Receipts, ShownLine, ShownSection, message
 from localmed.domain.findings import Closeness, Reading
@@ -26,7 +26,8 @@ _SUMMARY = re.compile(r"\b(?:summary|review|overview|meta-analysis)\b|综述|摘
 OPEN = 1_200  # characters of a section that stand open
 PICTURES = 2  # pages of torn tables shown in one section
 NOT_SEARCHED = "workflow.not_searched"  # the note that a stopped collection may hold what is absent
-WHOLE = 3  # sections that are shown with their text; of the others a marked sentence
+LEFT_OUT = " … "
+WHOLE = 3  # sections that are shown with their text; of the others the marked sentences
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +120,17 @@ class SectionView:
     pages: tuple[int, ...] = ()
 
     @property
-    def sentence(self) -> Piece:
-        """The first marked sentence, or the first sentence."""
+    def marked(self) -> bool:
+        """Whether anything is marked."""
+        return any(piece.marked for piece in (*self.before, *self.shown, *self.after))
+
+    @property
+    def excerpt(self) -> str:
+        """Its marked sentences, or the first one, with "…" for what is left out between and after them."""
         pieces = (*self.before, *self.shown, *self.after)
-        return next((piece for piece in pieces if piece.marked), pieces[0])
+        chosen = [place for place, piece in enumerate(pieces) if piece.marked] or [0]
+        gaps = [" " if after == place + 1 else LEFT_OUT for place, after in pairwise((*chosen, len(pieces)))]
+        return "".join(pieces[place].text + gap for place, gap in zip(chosen, gaps, strict=True)).rstrip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,11 +82,11 @@ def _sections(finding: FindingView, language: str, counted: bool) -> Iterator[st
 
 
 def _section(section: SectionView, far: bool, marker: str) -> Iterator[str]:
-    """Its document and place, then its open text, else a marked sentence. A ``far`` section has neither."""
+    """Its document and place, then its open text, else its marked sentences. A ``far`` section has neither."""
     yield f"[{marker}] {' · '.join((section.title, *section.details, *section.warnings))}"
     yield from filter(None, (section.place,))
     if not section.whole:
-        yield from () if far else (section.sentence.text,)
+        yield from () if far else (section.excerpt,)
         return
     if section.before:
         yield FOLDED

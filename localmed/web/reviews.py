@@ -69,7 +69,7 @@ def _rated_text(answer: Answer, language: str) -> str:
     """The text to rate: an answer's sentences, or one of each first section, without signs of its configuration."""
     shown = view(answer, answer.language or language)
     sections = shown.finding.sections[:WHOLE] if shown.finding else ()
-    sentences = [one.text for one in shown.statements if not one.withheld] or [one.sentence.text for one in sections]
+    sentences = [one.text for one in shown.statements if not one.withheld] or [one.excerpt for one in sections]
     return "\n".join(sentences) or shown.headline or "–"
 
 

@@ -7,6 +7,8 @@ One person wrote the cases and the rules; the held halves were written first and
 
 from __future__ import annotations
 
+import json
+import math
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -27,8 +29,8 @@ SECOND = "by a second author who had seen no rules, half of them held back and l
 
 
 def run(_: Place) -> list[Row]:
-    """Both rows."""
-    return [second_orders_row(), second_records_row()]
+    """The three rows."""
+    return [second_orders_row(), second_records_row(), third_notes_row()]
 
 
 def second_orders_row() -> Row:
@@ -76,3 +78,48 @@ def _second_false(record: PatientRecord, case: dict[str, Any]) -> int:
 
 def _entries(record: PatientRecord, name: str) -> list[str]:
     return [entry.text.lower() for entry in record.entries if entry.kind is LISTS[name]]
+
+
+def third_notes_row() -> Row:
+    """The current values of pasted notes, and what is listed that their author marked as not the patient's now."""
+    notes = json.loads((CASES / "notes_third_author.json").read_text("utf-8"))
+    held = {"results": 0, "problems": 0, "medications": 0, "allergies": 0}
+    read_of, false = dict(held), 0
+    for note in notes:
+        record = read(note["text"].encode())
+        for name in held:
+            held[name] += len(note[name])
+        found = {(one.name, one.value) for one in record.results}
+        read_of["results"] += sum(_is_found(one, found) for one in note["results"])
+        measured = {one["name"] for one in note["results"]}
+        false += sum(name in measured and not _is_true(name, value, note) for name, value in found)
+        for name, kind in (("problems", "problem"), ("medications", "medicine"), ("allergies", "allergy")):
+            entries = [text.lower() for text in getattr(record, name)]
+            read_of[name] += sum(_is_among(text, entries) for text in note[name])
+            untrue = (
+                one["text"] for one in note["not"] if one["kind"] == kind and not _is_among(one["text"], note[name])
+            )
+            false += sum(any(text.lower() in entry for entry in entries) for text in untrue)
+    counts = ", ".join(f"{name} {read_of[name]} of {count}" for name, count in held.items())
+    how = (
+        f"{len(notes)} notes as pasted on a ward, in English and Chinese, by a third author who had seen no rules; "
+        f"looked at once, then a rule against rows of several dates was added (3 false before). Listed: {counts}; the "
+        "rest is quoted"
+    )
+    return Row(
+        "What is listed of a third author's notes and is not the patient's now", "0", str(false), met(not false), how
+    )
+
+
+def _is_found(one: dict[str, Any], found: set[tuple[str, float]]) -> bool:
+    return any(name == one["name"] and math.isclose(value, one["value"], rel_tol=0.02) for name, value in found)
+
+
+def _is_true(name: str, value: float, note: dict[str, Any]) -> bool:
+    """Whether the author gives the value, in its unit or ten times as much (g/dL, g/L), as the patient's now."""
+    own = [one["value"] for one in note["results"] if one["name"] == name]
+    return any(math.isclose(value, factor * one, rel_tol=0.03) for one in own for factor in (1, 10, 0.1, 0.0915))
+
+
+def _is_among(text: str, entries: list[str]) -> bool:
+    return any(text.lower() in entry.lower() or entry.lower() in text.lower() for entry in entries)

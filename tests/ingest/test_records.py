@@ -609,7 +609,9 @@ def test_a_list_goes_on_over_lines_that_surely_belong_to_it(
     [
         "Last year\nBP 150/90\nNa 134\nCreatinine clearance 28 mL/min.",
         "Mother:\nCreatinine clearance 28 mL/min.",
-        "Seen today, creatinine clearance 28 mL/min.",
+        "Creatinine clearance 70 then 28 mL/min.",
+        "K 6.2 5.4 4.7",
+        "Creatinine clearance 70 -> 28 mL/min",
         "Results: creatinine clearance was 60 in 2019, now 25 mL/min",
         "Results: creatinine clearance 70, fell to 18 mL/min",
         "Results: creatinine clearance 70, recheck 18 mL/min",
@@ -637,6 +639,7 @@ def test_a_value_that_may_be_of_another_time_is_quoted(written: str) -> None:
     [
         ("72 F\nAllergies: NKDA\nCreatinine clearance 28 mL/min.\nNa 134, K 4.2",
          {"creatinine clearance": 28, "potassium": 4.2}),
+        ("Seen today, creatinine clearance 28 mL/min.", {"creatinine clearance": 28}),
         ("Labs: WBC 12.3, eGFR 25 mL/min/1.73 m2, K+ 5.9 mmol/L (3.5-5.1)", {"eGFR": 25, "potassium": 5.9}),
         ("Results:\n- BP: 150/85\n- Weight: 82 kg\nCXR clear",
          {"systolic blood pressure": 150, "diastolic blood pressure": 85, "weight": 82}),

@@ -260,6 +260,7 @@ def test_a_long_section_is_open_around_its_marks_and_nothing_is_left_out(index: 
     assert len((*seen.before, *seen.shown, *seen.after)) == len(section.lines)
     assert seen.before
     assert seen.after
+    assert seen.excerpt == "Give adrenaline 0.5 mg. …", "what follows is left out, and said"
 
 
 def test_a_word_is_not_taken_for_a_function_word(tmp_path: Path) -> None:

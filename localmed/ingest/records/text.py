@@ -3,8 +3,8 @@
 - *Problems*, *medicines* and *allergies* are the entries under their own headings. A list that may deny, stop or plan
   something, or concern another person, is quoted instead. A list of problems or medicines goes on over the lines below
   as long as each of them only names conditions, or medicines with an amount or directions.
-- *Results* are the values on lines that contain only values, unless they, or the last line of words above them, may
-  speak of another time or person.
+- *Results* are the values on lines of values under a heading of results; elsewhere those of sentences that neither
+  themselves nor by the words above them may speak of another time or person, deny something, or list several values.
 - *Age* and *sex* are as labelled, else as in the first sentence with an age.
 - Any other medicine is *named* with its sentence, unless it was named before and this sentence may say that it is
   stopped.
@@ -90,6 +90,7 @@ _SAYS_NONE = re.compile(
 # Values: a name, a number (or a pressure) and its unit; in brackets perhaps the normal range.
 _COMMA = re.compile(r"[,，;；。]|\.(?!\S)")
 _RANGE = re.compile(r"[(（\[][^()（）\[\]\n]{0,24}\d[\d.]*\s?[-–~]\s?\d[\d.]*[^()（）\[\]\n]{0,12}[)）\]]")
+_TREND = re.compile(r"\d[\d.]*\s+(?:(?:->|→|=>|to|then)\s*)?\d(?!0\^)|->|→|=>")
 _PRESSURE = re.compile(r"[\s\-*•·]*(?:bp\b|blood pressure|血压)", re.IGNORECASE)
 _NAMED_VALUE = re.compile(
     r"[\s\-*•·]*[^\W\d_][\w+./() -]{0,40}?[\s:：=]{0,4}\d[\d.]*(?:\s?/\s?\d+)?\s?(?:[^\s\d][^\s]{0,24}(?: m[²2])?)?\s*"
@@ -347,8 +348,8 @@ def _examine_item(item: str) -> tuple[bool, bool, int]:
 
 
 def _read_results(prose: _Prose) -> Iterator[Measured]:
-    """The values that occur once in the record: on lines of values under a heading of results, or in sentences of
-    values alone.
+    """The values that occur once in the record: on lines of values under a heading of results, or in sentences
+    elsewhere without doubt.
     """
     if len(prose.measured) > RESULTS:
         return
@@ -356,7 +357,7 @@ def _read_results(prose: _Prose) -> Iterator[Measured]:
     for result in prose.measured:
         values[result.name].add(result.value)
     found, starts = sorted(prose.measured, key=lambda it: it.start), sorted(it.start for it in prose.measured)
-    for start, end in (*_lines_of_results(prose), *_sentences_of_values(prose)):
+    for start, end in (*_lines_of_results(prose), *_sentences_with_values(prose)):
         inside = found[bisect_left(starts, start) : bisect_left(starts, end)]
         yield from (it for it in inside if len(values[it.name]) == 1)
 
@@ -369,28 +370,26 @@ def _lines_of_results(prose: _Prose) -> Iterator[tuple[int, int]]:
             yield from (line.span() for line in lines if _is_values(line[0]))
 
 
-def _sentences_of_values(prose: _Prose) -> Iterator[tuple[int, int]]:
-    """Sentences outside those headings, unless they or the last words above them may be of another time or person."""
+def _sentences_with_values(prose: _Prose) -> Iterator[tuple[int, int]]:
+    """Sentences outside those headings, unless they, or the last words above their values, may be of another time or
+    person, deny something, or give several values of one measure ("6.2 5.4 4.7").
+    """
     headed = [(one.start, one.until) for one in prose.lists if one.name == "results"]
     before, doubt_above = 0, False
     for start, end in prose.sentences:
         around = prose.text[before:end]  # with a heading above it
-        is_values = bool(_DIGIT.search(around)) and _is_values(prose.text[start:end], alone=True)
+        has_values = bool(_DIGIT.search(around))
         doubt = any(cue.search(around) for cue in (_NOT_NOW, _RELATIVE, _OTHER_TIME, _YEAR))
-        doubt_above = doubt or (is_values and doubt_above)
+        doubt_above = doubt or (has_values and doubt_above)
         within = any(first <= start < last for first, last in headed)
-        if is_values and not doubt_above and not _is_doubtful(around) and not within:
+        if has_values and not (doubt_above or within or _is_doubtful(around) or _TREND.search(prose.text[start:end])):
             yield start, end
         before = end
 
 
-def _is_values(line: str, alone: bool = False) -> bool:
-    """Whether each number of a line has its own name: "eGFR 34, WBC 12.3", not "eGFR 70, recheck 34".
-
-    ``alone``: and nothing else stands in the line.
-    """
-    said = _LETTER if alone else _DIGIT
-    clauses = (clause for clause in _COMMA.split(_RANGE.sub("", line)) if said.search(clause))
+def _is_values(line: str) -> bool:
+    """Whether each number of a line has its own name: "eGFR 34, WBC 12.3", not "eGFR 70, recheck 34"."""
+    clauses = (clause for clause in _COMMA.split(_RANGE.sub("", line)) if _DIGIT.search(clause))
     return all(
         _NAMED_VALUE.fullmatch(clause)
         and (measures.mentioned(clause) or _PRESSURE.match(clause) or _CAPITAL.match(clause))
