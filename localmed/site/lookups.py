@@ -128,6 +128,16 @@ def settable_values(document: Document) -> dict[str, str]:
     return {name: value_of(document, name) for name in FIELDS}
 
 
+def newer_edition(session: Session, document: str) -> tuple[Document, str] | None:
+    """The document in use that replaced ``document``, and its first passage; None if there is none to open."""
+    with session.workspace() as workspace:
+        library = workspace.library
+        links = [it for it in governing.chain(library, document).newer if it.status == Status.CURRENT.value]
+        after = library.catalogue.by_ids([links[-1].id]).get(links[-1].id) if links else None
+        first = next(iter(library.lexical.of_document(after.id)), None) if after else None
+        return (after, first.id) if after and first else None
+
+
 def stated_fields(session: Session, shown: Sequence[Document]) -> dict[str, frozenset[str]]:
     """By document: the settable fields that its collection's manifest states, which cannot be set here."""
     with session.workspace() as workspace:

@@ -532,14 +532,14 @@ def kept_source(file: Path, marker: str, hidden: frozenset[str]) -> Evidence:
 def with_current_status(evidence: Evidence, library: Library) -> Evidence:
     """``evidence`` as cited, with the current status and overdue review of its document.
 
-    For a removed document the withdrawals still apply; otherwise the status at citation stays. Raise ``UnknownName``
-    where the catalogue hides the document, whatever collection the evidence claims.
+    One that was removed, or whose file has another text now, counts as superseded unless it was withdrawn. Raise
+    ``UnknownName`` where the catalogue hides the document, whatever collection the evidence claims.
     """
     document = evidence.passage.document_id
     if library.catalogue.hides(document):
         raise UnknownName("kept.no_source", sources=())
     there = bool(library.catalogue.by_ids([document]))
-    status = library.holding.statuses().get(document, Status.CURRENT if there else evidence.status)
+    status = library.holding.statuses().get(document, Status.CURRENT if there else Status.SUPERSEDED)
     overdue = library.holding.overdue(document) if there else evidence.overdue
     return replace(evidence, status=status, overdue=overdue)
 

@@ -151,10 +151,11 @@ def note_look(
 def asked(session: Session, waiting: Upload) -> dict[str, str]:
     """The fields to confirm before publication, with the values of the document that it replaces, or its own.
 
-    A file with several documents has no title field.
+    An edition that the file itself states comes first. A file with several documents has no title field.
     """
-    there = _documents(session, waiting)
-    known = lookups.settable_values(there[0]) if len(there) == 1 else waiting.proposed
+    there, own = _documents(session, waiting), waiting.proposed
+    known = lookups.settable_values(there[0]) if len(there) == 1 else own
+    known = {**known, "edition": own.get("edition") or known.get("edition", "")}
     return {name: known.get(name, "") for name in ASKED if name != "title" or waiting.proposed}
 
 

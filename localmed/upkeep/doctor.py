@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from localmed import config
 from localmed.config import NONE, PROFILES, Settings, built_in, chosen_models
-from localmed.domain import Message, Parameter, message
+from localmed.domain import Message, Parameter, Status, message
 from localmed.domain.errors import Damaged, LocalmedError, ModelError, NoLibrary
 from localmed.ingest.ocr import child as ocr
 from localmed.library import generations, layout
@@ -511,7 +511,8 @@ def governance(site: Site) -> Iterator[Check]:
         with generations.lease(site.settings.data) as served, closing(Catalogue(served / CATALOGUE)) as catalogue:
             documents, owned = catalogue.owned()
             holding = Holding(site.settings.data, catalogue, day)
-            overdue, waiting = len([*filter(holding.overdue, catalogue.overdue(day))]), len(catalogue.pending(day))
+            past = [it for it in catalogue.overdue(day) if holding.statuses().get(it) is not Status.SUPERSEDED]
+            overdue, waiting = len([*filter(holding.overdue, past)]), len(catalogue.pending(day))
     except NoLibrary:
         return
     level = warning if overdue else notice if owned < documents else ok

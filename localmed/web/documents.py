@@ -59,7 +59,7 @@ class DocumentFilter:
         return (
             (not self.status or document.status == self.status)
             and (not self.language or document.language == self.language)
-            and (self.only != "overdue" or bool(overdue))
+            and (self.only != "overdue" or (bool(overdue) and document.status is not Status.SUPERSEDED))
             and (self.only != "notes" or bool(document.notes) or document.id in remarked)
             and (self.only not in LACKING or document.status is Status.CURRENT)
             and (self.only != "unowned" or not document.governance.owner)

@@ -164,6 +164,9 @@ def source_values(
         "zooms": ZOOMS,
         "document_id": passage.document_id,
         "withdrawn": evidence.status is Status.WITHDRAWN,
+        "newer": lookups.newer_edition(visit.session, passage.document_id)
+        if evidence.status is Status.SUPERSEDED
+        else None,
         "original": evidence.media_type in ORIGINALS,
         "beside": beside,
         "sought": "",
