@@ -436,6 +436,23 @@ def test_what_was_superseded_since_carries_the_mark_wherever_it_is_shown(copied_
     told = said("answer.superseded_since", title=document.title)
     assert f'<p class="notice warning"><strong>{told}</strong></p>' in page
     assert told in copied
+    after = next(one for one in lookups.documents(session) if one.id != document.id and one.status is Status.CURRENT)
+    changes.mark(session, document, Status.SUPERSEDED, after.id)
+    opened = html.unescape(reader.get(html.unescape(source_links(reader.get(path).text)[0])).text)
+    assert said("web.source.newer", title=after.title, edition=after.edition or "–") in opened, (
+        "a way to the edition in use"
+    )
+
+
+def test_what_was_removed_since_is_said_in_the_answer_that_cites_it(copied_clients: Clients) -> None:
+    reader = copied_clients("reader")
+    path = reader.form("/ask", question=PDF_QUESTION).url.path
+    session = Session(copied_clients.site, local_caller(copied_clients.settings))
+    document = next(one for one in lookups.documents(session) if "ancomycin" in one.title)
+    changes.remove(session, [document])
+    page = reader.get(path).text
+    assert said("answer.superseded_since", title=document.title) in page
+    assert said("answer.superseded") in page
 
 
 def test_that_a_document_on_this_was_withdrawn_is_a_notice(copied_clients: Clients) -> None:

@@ -212,9 +212,13 @@ def test_what_was_typed_before_publishing_is_set_and_there_for_the_next_edition(
     (falls,) = (one for one in lookups.documents(session_of(copied_clients)) if "falls" in one.source)
     governed = falls.governance
     assert (falls.title, falls.edition, governed.owner, governed.review_by) == ("Falls", "2026", "Dr Wu", "2027-01-31")
-    send(librarian, FALLS + b"<p>Ask again.</p>", "falls_v2_final.html")
+    stated = b'<head><meta name="date" content="2026-11-20"></head>'
+    send(librarian, stated + FALLS + b"<p>Ask again.</p>", "falls_v2_final.html")
     (upload,) = waiting(copied_clients)
-    assert 'value="Dr Wu"' in librarian.get(f"/library/upload/{upload.id}").text
+    page = librarian.get(f"/library/upload/{upload.id}").text
+    assert 'value="Dr Wu"' in page
+    assert upload.proposed["edition"] == "2026-11-20"
+    assert 'value="2026-11-20"' in page, "the edition that the file itself states"
 
 
 @pytest.mark.slow
