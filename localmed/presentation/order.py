@@ -22,7 +22,7 @@ from localmed.messages import CLAUSES, joined
 from localmed.presentation.neutral import one_line, words
 from localmed.presentation.statements import definition_rows, statement_view
 from localmed.presentation.views import PartView, Row
-from localmed.text.abbreviations import abbreviations
+from localmed.text.abbreviations import abbreviations, phrases
 from localmed.text.language import detect
 
 
@@ -45,6 +45,7 @@ def line(part: LinePart, language: str) -> PartView:
         if same not in told:
             rows.append(_expansion(replace(expansion, meanings=meanings), language))
         told.add(same)
+    rows += [Row(one_line(written), meaning) for written, meaning in phrases(part.text, language)]
     return PartView(one_line(part.text), tuple(rows), section=words(message("explain.lines"), language))
 
 

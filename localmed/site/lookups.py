@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from difflib import SequenceMatcher
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -31,6 +32,7 @@ from localmed.library.state import Quarantined, quarantined, rows
 from localmed.messages import from_text
 from localmed.site import governing, stops
 from localmed.site.importing import manifest_of
+from localmed.text.furniture import spans
 from localmed.text.language import content_words
 
 if TYPE_CHECKING:
@@ -69,6 +71,11 @@ def documents(session: Session, collection: str = "") -> list[Document]:
     """The documents of a collection or all, with their current status."""
     with session.workspace() as workspace:
         return _documents(workspace, collection)
+
+
+def in_use(workspace: Workspace, collection: str) -> list[Document]:
+    """The current documents of a collection."""
+    return [it for it in _documents(workspace, collection) if it.status is Status.CURRENT]
 
 
 def documents_overdue(session: Session, collection: str = "") -> list[tuple[Document, str]]:
@@ -126,6 +133,22 @@ def matches_words(document: Document, text: str) -> bool:
 def settable_values(document: Document) -> dict[str, str]:
     """The current values of a document's settable fields."""
     return {name: value_of(document, name) for name in FIELDS}
+
+
+def edition_changes(session: Session, old: str, new: str) -> tuple[Document, list[tuple[str, str]]]:
+    """The ``old`` document, and what ``new`` says otherwise: (sentences before, sentences after) in reading order.
+
+    Raise ``UnknownName`` if one of them is not in the library.
+    """
+    with session.workspace() as workspace:
+        before, after = _document(workspace, old), _document(workspace, new)
+        said, says = (_sentences(workspace.library.lexical.of_document(one.id)) for one in (before, after))
+    found = SequenceMatcher(None, said, says, autojunk=False).get_opcodes()
+    return before, [(" ".join(said[i:j]), " ".join(says[k:m])) for tag, i, j, k, m in found if tag != "equal"]
+
+
+def _sentences(document: Iterable[Passage]) -> list[str]:
+    return [passage.text[start:end] for passage in document for start, end in spans(passage)]
 
 
 def newer_edition(session: Session, document: str) -> tuple[Document, str] | None:
@@ -493,7 +516,7 @@ def first_documents(session: Session, language: str) -> tuple[list[Document], li
     """
     groups = session.caller.groups
     with session.answering() as workspace:
-        stored = [one for one in _documents(workspace, "") if one.status is Status.CURRENT]
+        stored = in_use(workspace, "")
         today = workspace.library.holding.day
     tags = {FAVOURITE} | {f"{FAVOURITE}:{group.casefold()}" for group in groups or ()}
     starred = [one for one in stored if tags & {tag.casefold() for tag in one.tags}]

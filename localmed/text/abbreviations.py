@@ -7,12 +7,12 @@ weeks and months; without the "x" they may be dates or fractions and are not rea
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from localmed.text import faithfulness, units
-from localmed.text.language import fold
+from localmed.text.language import detect, fold
 from localmed.text.tables import cues, listed, table
 
 LONGEST = 12  # characters of an abbreviation as written, points included
@@ -67,12 +67,38 @@ def explainable(line: str, language: str, above: str = "") -> tuple[Abbreviation
     """The abbreviations of a ``line`` of an order. If the rest of the line or the text ``above`` it denies, stops, asks
     or sets a condition, those that give an instruction ("NBM") are left out, unless they have several meanings.
     """
-    found, rest = abbreviations(line, language), list(line)
+    found = abbreviations(line, language)
+    undone = _is_undone(line, found, above)
+    return tuple(one for one in found if len(one.meanings) > 1 or not (undone and _key(one.written) in _set("directs")))
+
+
+def _is_undone(line: str, found: Sequence[Abbreviation], above: str = "") -> bool:
+    """Whether a line apart from the abbreviations ``found``, or the text above, denies, stops, asks or conditions."""
+    rest = list(line)
     for one in found:  # "NBM" is itself a denial
         rest[one.start : one.end] = " " * (one.end - one.start)
     text = f"{above} {''.join(rest)}"
-    undone = is_open(text) or bool({"stop", "hold"} & _senses_of(text))
-    return tuple(one for one in found if len(one.meanings) > 1 or not (undone and _key(one.written) in _set("directs")))
+    return is_open(text) or bool({"stop", "hold"} & _senses_of(text))
+
+
+def phrases(text: str, language: str) -> tuple[tuple[str, str], ...]:
+    """The plain phrases of a line of an order, each with its words in the reader's ``language``; none if that is the
+    line's own, or if the line denies, asks, stops or sets a condition.
+    """
+    if detect(text) == language or _is_undone(text, abbreviations(text, language)):
+        return ()
+    pairs: Mapping[str, str] = table("abbreviations")["phrases"]
+    if language == "zh":
+        found = [(match[0], pairs[match[0].lower()]) for match in _phrases().finditer(text)]
+    else:
+        found = [(chinese, english) for english, chinese in pairs.items() if chinese in text]
+    return tuple(dict(reversed(found)).items())[::-1]
+
+
+@cache
+def _phrases() -> re.Pattern[str]:
+    longest = sorted(table("abbreviations")["phrases"], key=len, reverse=True)
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, longest))})\b", re.IGNORECASE)
 
 
 def is_open(text: str) -> bool:

@@ -34,6 +34,7 @@ SHOWN = 200  # rows of the list
 PASSAGES = 60  # shown of a document
 HEADINGS = 300  # shown of a document, to be corrected
 FIELDS = ("title", "edition", "owner", "approver", "effective_from", "review_by", "tags")
+CHANGES = 200  # shown between two editions
 SHARED = FIELDS[1:]  # set of many documents at once
 CLEAR = "-"
 TYPED, TRIED = 400, 10  # characters of a question that a passage is tried by; sections that are looked through
@@ -175,6 +176,14 @@ def _list_page(
 def one(visit: Librarian, document_id: str) -> Response:
     """One document."""
     return _document_page(visit, document_id)
+
+
+@router.get("/{document_id}/changes/{old_id}")
+def changed(visit: Librarian, document_id: str, old_id: str) -> Response:
+    """What the document says otherwise than an older one."""
+    document = lookups.document(visit.session, document_id)
+    old, rows = lookups.edition_changes(visit.session, old_id, document_id)
+    return pages.page(visit, "changes.html", document=document, old=old, rows=rows[:CHANGES], more=len(rows) - CHANGES)
 
 
 def _document_page(

@@ -52,6 +52,7 @@ class Place(NamedTuple):
 BESIDE = (  # ways to ask that stand under the box of the first page, not in the bar
     Place("/practice", "web.nav.practice", Right.ASK),
     Place("/search", "workflow_name.search", Right.ASK),
+    Place("/documents", "web.nav.contents", Right.ASK),
     Place("/concepts", "web.nav.concepts", Right.ASK),
 )
 NAVIGATION = (

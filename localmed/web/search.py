@@ -1,7 +1,8 @@
-"""Search without an answer, and the concept graph."""
+"""Search without an answer, the list of documents, and the concept graph."""
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form
@@ -19,6 +20,7 @@ from localmed.web.visits import Asking, Visit
 router = APIRouter()
 TYPED = 4_000  # characters of what is searched for
 SECTIONS = 10  # shown
+LISTED = 300  # documents of a collection; literature has many thousands, and is searched
 
 
 @router.get("/search")
@@ -50,6 +52,16 @@ def _search_page(visit: Visit, text: str, collection: str, answer: Answer | None
         lines = (headline(answer, visit.language), searched(answer, visit.language), *pages.lines(answer.notes, visit))
         values |= {"ended": [*filter(None, lines)], **section_values(visit, answer)}
     return pages.page(visit, "search.html", **values)
+
+
+@router.get("/documents")
+def contents(visit: Asking) -> Response:
+    """What the library has: its documents in use that the reader may read, by collection."""
+    with visit.session.answering() as workspace:
+        collections = workspace.library.catalogue.collections()
+        listed = [(it, sorted(lookups.in_use(workspace, it.name), key=attrgetter("title"))) for it in collections]
+    shown = [(it, documents[:LISTED], max(0, len(documents) - LISTED)) for it, documents in listed if documents]
+    return pages.page(visit, "contents.html", contents=shown)
 
 
 @router.get("/concepts")

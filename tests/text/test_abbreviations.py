@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from localmed.text.abbreviations import abbreviations, meaning, unknown
+from localmed.text.abbreviations import abbreviations, meaning, phrases, unknown
 from localmed.text.tables import table
 
 
@@ -131,3 +131,20 @@ def test_what_is_no_length_of_time(line: str) -> None:
 )
 def test_what_looks_like_an_abbreviation_and_is_not_listed_is_named(line: str, names: tuple[str, ...]) -> None:
     assert unknown(line) == names
+
+
+@pytest.mark.parametrize(
+    ("line", "language", "expected"),
+    [
+        ("Metformin 500 mg PO BD with meals", "zh", (("with meals", "随餐服用"),)),
+        ("NBM from midnight for CT tomorrow", "zh", (("from midnight", "从午夜起"), ("tomorrow", "明天"))),
+        ("阿司匹林 100mg 口服 餐后", "en", (("口服", "by mouth"), ("餐后", "after meals"))),
+        ("Metformin 500 mg with meals", "en", ()),
+        ("Do not take with food", "zh", ()),  # what it denies is left to the ward
+        ("Stop warfarin today", "zh", ()),
+    ],
+)
+def test_plain_phrases_are_told_to_a_reader_of_the_other_language(
+    line: str, language: str, expected: tuple[tuple[str, str], ...]
+) -> None:
+    assert set(phrases(line, language)) == set(expected)

@@ -444,6 +444,17 @@ def test_what_was_superseded_since_carries_the_mark_wherever_it_is_shown(copied_
     )
 
 
+def test_a_reader_sees_what_the_library_has_and_nothing_out_of_use(copied_clients: Clients) -> None:
+    reader, session = copied_clients("reader"), Session(copied_clients.site, local_caller(copied_clients.settings))
+    assert 'href="/documents"' in reader.get("/").text
+    document = next(one for one in lookups.documents(session) if "ancomycin" in one.title)
+    link = f'href="/documents/{document.id}"'
+    assert link in reader.get("/documents").text
+    assert reader.get(f"/documents/{document.id}").status_code == 200
+    changes.withdraw(session, document, True, "the dose is wrong")
+    assert link not in reader.get("/documents").text
+
+
 def test_what_was_removed_since_is_said_in_the_answer_that_cites_it(copied_clients: Clients) -> None:
     reader = copied_clients("reader")
     path = reader.form("/ask", question=PDF_QUESTION).url.path

@@ -319,6 +319,12 @@ def test_a_new_edition_of_a_title_replaces_the_old_one(copied_clients: Clients) 
     assert lookups.document(session, old.id).replaced_by == new.id
     parts = {"old": uploads.dated(old), "new": uploads.dated(new)}
     assert said("upload.replaced", published=message("upload.published", documents=1, refused=0), **parts) in done
+    page = librarian.get(f"/library/documents/{new.id}").text
+    (link,) = re.findall(r'href="(/library/documents/[^"]+/changes/[^"]+)"', page)
+    changed = librarian.get(link).text
+    assert "Rub your hands with alcohol gel for 20 seconds before each patient." in changed
+    assert "Wash for 40 seconds with soap when hands are dirty." in changed
+    assert copied_clients("reader").get(link).status_code == 403
 
 
 def test_an_edition_that_was_published_meanwhile_is_offered_before_the_next_one(copied_clients: Clients) -> None:
