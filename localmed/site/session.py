@@ -268,6 +268,15 @@ class Session:
     def departments(self, complaint: str, hooks: Hooks = SILENT) -> Answer:
         """The department for ``complaint``, a patient's own words, from the guide: collections of kind local."""
 
+        from localmed.safety.red_flags import red_flags
+
+        try:
+            self.allow("departments")
+        except NotAllowed as error:  # a stop takes away the guide, not the warning
+            if signs := tuple(Message(f"departments.flag.{one}") for one in red_flags(complaint)):
+                raise NotAllowed("departments.stopped", signs=signs, reason=error.full_message) from None
+            raise
+
         def arguments(it: Workspace) -> tuple[Any, ...]:
             filters = SearchFilter(it.of_kinds((Kind.LOCAL,)))
             return clean_question(complaint), filters, replace(it.plan(filters), audience="patient"), it.provenance()

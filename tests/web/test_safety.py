@@ -44,6 +44,16 @@ def test_a_stopped_workflow_answers_nobody_and_every_page_says_so(copied_clients
 
 
 @pytest.mark.slow
+def test_a_stop_of_departments_takes_no_emergency_warning_away(copied_clients: Clients) -> None:
+    reader, safety = copied_clients("reader"), copied_clients("safety")
+    safety.form("/safety/stop", what="workflow departments", reason="the guide is wrong")
+    page = reader.form("/departments", question="crushing chest pain going to my left arm")
+    assert page.status_code == 403
+    assert said("departments.flag.heart_rhythm") in page.text
+    assert "the guide is wrong" in page.text
+    assert said("departments.flag.heart_rhythm") not in reader.form("/departments", question="itchy toe").text
+
+
 def test_a_stopped_collection_is_found_by_nobody(copied_clients: Clients) -> None:
     from localmed.domain import SearchFilter
 
