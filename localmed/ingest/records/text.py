@@ -90,7 +90,7 @@ _SAYS_NONE = re.compile(
 # Values: a name, a number (or a pressure) and its unit; in brackets perhaps the normal range.
 _COMMA = re.compile(r"[,，;；。]|\.(?!\S)")
 _RANGE = re.compile(r"[(（\[][^()（）\[\]\n]{0,24}\d[\d.]*\s?[-–~]\s?\d[\d.]*[^()（）\[\]\n]{0,12}[)）\]]")
-_TREND = re.compile(r"\d[\d.]*\s+(?:(?:->|→|=>|to|then)\s*)?\d(?!0\^)|->|→|=>")
+_TREND = re.compile(r"\d[,，]?\s+(?:(?:->|→|=>|to|then)\s*)?\d(?!0\^)|\d[,，、]\d|->|→|=>")
 _PRESSURE = re.compile(r"[\s\-*•·]*(?:bp\b|blood pressure|血压)", re.IGNORECASE)
 _NAMED_VALUE = re.compile(
     r"[\s\-*•·]*[^\W\d_][\w+./() -]{0,40}?[\s:：=]{0,4}\d[\d.]*(?:\s?/\s?\d+)?\s?(?:[^\s\d][^\s]{0,24}(?: m[²2])?)?\s*"
@@ -363,26 +363,32 @@ def _read_results(prose: _Prose) -> Iterator[Measured]:
 
 
 def _lines_of_results(prose: _Prose) -> Iterator[tuple[int, int]]:
+    for start, end, doubtful in _sections_of_results(prose):
+        lines = _LINE.finditer(prose.text, start, end)
+        yield from (line.span() for line in lines if not doubtful and _is_values(line[0]))
+
+
+def _sections_of_results(prose: _Prose) -> Iterator[tuple[int, int, bool]]:
+    """Start, end, and whether anything in the section casts doubt."""
     for one in prose.lists:
-        section = prose.text[one.start : one.until]
-        if one.name == "results" and not any(cue.search(section) for cue in (*_DOUBT, _OTHER_TIME, _YEAR)):
-            lines = _LINE.finditer(prose.text, one.start, one.until)
-            yield from (line.span() for line in lines if _is_values(line[0]))
+        if one.name == "results":
+            section = prose.text[one.start : one.until]
+            yield one.start, one.until, any(cue.search(section) for cue in (*_DOUBT, _OTHER_TIME, _YEAR))
 
 
 def _sentences_with_values(prose: _Prose) -> Iterator[tuple[int, int]]:
-    """Sentences outside those headings, unless they, or the last words above their values, may be of another time or
-    person, deny something, or give several values of one measure ("6.2 5.4 4.7").
+    """Sentences, unless they, or the last words above their values, may be of another time or person, deny something,
+    or give several values of one measure ("6.2 5.4 4.7").
     """
-    headed = [(one.start, one.until) for one in prose.lists if one.name == "results"]
+    doubtful = [(first, last) for first, last, doubt in _sections_of_results(prose) if doubt]
     before, doubt_above = 0, False
     for start, end in prose.sentences:
         around = prose.text[before:end]  # with a heading above it
         has_values = bool(_DIGIT.search(around))
         doubt = any(cue.search(around) for cue in (_NOT_NOW, _RELATIVE, _OTHER_TIME, _YEAR))
         doubt_above = doubt or (has_values and doubt_above)
-        within = any(first <= start < last for first, last in headed)
-        if has_values and not (doubt_above or within or _is_doubtful(around) or _TREND.search(prose.text[start:end])):
+        doubt_here = any(first <= start < last for first, last in doubtful) or _is_doubtful(around)
+        if has_values and not (doubt_above or doubt_here or _TREND.search(prose.text[start:end])):
             yield start, end
         before = end
 
