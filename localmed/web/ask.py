@@ -243,12 +243,12 @@ def path_of(kept: Kept) -> str:
 
 
 def section_values(visit: Visit, answer: Answer, base: str = "") -> dict[str, Any]:
-    """Values of ``sections.html``, and the page beside it: the first link of ``answer``.
+    """Values of ``sections.html``, and the page beside it: of the first citation of ``answer``, else its first section.
 
     ``base`` is the address of a kept answer's sources; without it they are passages of the library.
     """
     known, shown = answer.by_marker, finding.view(answer, visit.language)
-    links = answer.links
+    links = answer.links if answer.statements else (*(one.link for one in answer.sections), *answer.links)
     if shown and (shown.far or shown.others_open) and not answer.statements:  # no page stands beside titles
         above = shown.others if shown.others_open or not shown.sections else ()
         links = tuple((one.marker, one.start, one.end) for one in above)
