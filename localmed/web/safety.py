@@ -88,13 +88,14 @@ def _titles(session: Session) -> dict[str, str]:
 
 
 def _in_words(entry: Entry, titles: dict[str, str], language: str) -> tuple[str, str]:
-    """Subject and outcome of ``entry`` in words; hidden and deleted documents keep their ids."""
+    """Subject, with its reason, and outcome of ``entry`` in words; hidden and deleted documents keep their ids."""
 
     def titled(text: str) -> str:
         return _ID.sub(lambda it: titles.get(it[0][:DOCUMENT_CHARACTERS], it[0]), text)
 
     if not (answer := _ANSWER.fullmatch(entry.subject)):
-        return titled(entry.subject), entry.outcome
+        reason = str(entry.facts.get("reason") or "")
+        return " · ".join(filter(None, (titled(entry.subject), reason))), entry.outcome
     count, name, documents = answer.groups("")
     named = tuple(titled(one) for one in documents.split())
     lines = (

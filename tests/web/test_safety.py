@@ -88,6 +88,7 @@ def test_a_safety_officer_takes_one_document_out_and_readers_open_it_nowhere(cop
     assert "wrong doses" in safety.get("/safety").text
     safety.form(out, reason="corrected", back="true")
     assert [reader.get(place).status_code for place in places] == [200] * len(places)
+    assert all(reason in safety.get("/safety").text for reason in ("wrong doses", "corrected")), "the log keeps both"
 
 
 @pytest.mark.usefixtures("reranked")
