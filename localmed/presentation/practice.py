@@ -71,7 +71,7 @@ def allergy(part: AllergyPart, language: str) -> PartView:
 def interaction(part: InteractionPart, language: str) -> PartView:
     """The record's words, and what the concept graph or the sources say."""
     code = "ebm.interaction" if part.source else "ebm.together"
-    warning = message(code, words=part.entry.words, name=part.named, source=part.source)
+    warning = message(code, words=part.entry.words, own=part.entry.text, name=part.named, source=part.source)
     return _warning(warning, _statements(part.statements, language), language)
 
 

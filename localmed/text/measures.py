@@ -69,6 +69,8 @@ SYSTOLIC, DIASTOLIC = "systolic blood pressure", "diastolic blood pressure"
 _PRESSURE = re.compile(r"(?:(?a:\bbp\b)|blood pressure|血压)[^\d;；。\n]{0,24}?(\d{2,3})\s*/\s*(\d{2,3})(?!\d|/)")
 _OTHER_BODY_FLUID = re.compile(r"urine|urinary|fasting target|target|goal|尿|目标", re.IGNORECASE)
 
+_ANOTHER = re.compile(r"[,，、]\s*[^\W\d_]{2}")  # another item before the number
+
 
 @cache
 def _values(measure: Measure) -> re.Pattern[str]:
@@ -90,6 +92,10 @@ def measured(text: str, date: str = "") -> Iterator[Measured]:
                 folded[max(0, match.start() - 12) : match.start()]
             ):
                 continue
+            if _ANOTHER.search(match["between"]) or (
+                not match["unit"] and units.dose(counted=True).match(folded, match.start("number"))
+            ):
+                continue  # "warfarin as per INR, ramipril 5 mg"
             value = converted(measure, match["number"], match["unit"] or "")
             if value is not None:
                 low, high = measure.plausible

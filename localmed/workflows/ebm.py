@@ -25,13 +25,14 @@ from localmed.domain import (
     Evidence,
     Hit,
     Part,
+    Passage,
     Provenance,
     SearchFilter,
     ShownSection,
     Statement,
     message,
 )
-from localmed.domain.findings import Finding
+from localmed.domain.findings import Finding, Line
 from localmed.domain.parts import (
     AllergyPart,
     InteractionPart,
@@ -47,10 +48,10 @@ from localmed.retrieval.concepts import Card
 from localmed.retrieval.conflicts import differences
 from localmed.retrieval.sections import begins_with_a_medicine
 from localmed.retrieval.tiers import Tier
-from localmed.text import measures, medicines
-from localmed.text.language import content_words, detect
+from localmed.text import measures, medicines, synonyms
+from localmed.text.language import content_words, detect, fold
 from localmed.text.publications import level
-from localmed.text.tables import cues
+from localmed.text.tables import Names, cues
 from localmed.workflows import finding
 from localmed.workflows.ask import answered
 from localmed.workflows.finding import Plan, refused, screened
@@ -58,6 +59,7 @@ from localmed.workflows.flow import Find, Flow, LookUp, Step, asked
 from localmed.workflows.receipts import NEAREST, PASSAGES, SECTIONS, best_of, merged, own, receipts, renumbered
 
 SEARCHED = 12  # medicines searched for together with those of the record
+SEARCHED_WITH = 4  # medicines of the record searched for with the kind of treatment asked about
 LOOKED_UP = 4  # medicines looked up for interactions with those of the record
 OF_TIER = 5  # sections of each tier
 SEARCHED_PROBLEMS = 2  # problems of the record that are searched with a short question
@@ -114,7 +116,7 @@ def ebm(
     notes = (*answer.notes, *cut, *(record.notes if record else ()))
     answer = replace(answer, question=question, language=detect(question), notes=notes)
     answer = yield from answered(answer, plan, filters, case.patient)
-    warnings, evidence = yield from _warnings(case, answer, plan.within(filters))
+    warnings, evidence = yield from _warnings(case, answer, filters)  # of any collection, leaflets too
     answer = replace(answer, evidence=evidence)
     parts = (*warnings, *_of_case(case), _not_judged(case, plan), *_sources(best_of(answer, own(answer))))
     return replace(answer, parts=parts)
@@ -229,8 +231,9 @@ def _warnings(case: Case, answer: Answer, filters: SearchFilter) -> Step[tuple[t
     proposed = sorted(case.medicines) or list(dict.fromkeys((*ingredients, *listed)))[:SEARCHED]
     evidence: tuple[Evidence, ...] = ()
     if proposed and has_medicines:
-        evidence, naming = yield from _search_together(case.record, proposed, filters, answer)
+        evidence, naming, of_kinds = yield from _search_together(case, case.record, proposed, filters, answer)
         interacting += together(case.record, frozenset(proposed), (*(text for _, text in quoted), *naming))
+        interacting += of_kinds
     shown_rows = rows(case.record, answer, case.medicines, frozenset(proposed))
     parts: tuple[Part, ...] = (
         *allergies(case.record, (*answer.shown, *read)),
@@ -241,22 +244,38 @@ def _warnings(case: Case, answer: Answer, filters: SearchFilter) -> Step[tuple[t
 
 
 def _search_together(
-    record: PatientRecord, named: Sequence[str], filters: SearchFilter, answer: Answer
-) -> Step[tuple[tuple[Evidence, ...], tuple[Statement, ...]]]:
-    """The library's lines that name a medicine of the record and a ``named`` one, and their new evidence."""
+    case: Case, record: PatientRecord, named: Sequence[str], filters: SearchFilter, answer: Answer
+) -> Step[tuple[tuple[Evidence, ...], tuple[Statement, ...], list[InteractionPart]]]:
+    """The library's lines that name a medicine of the record and a ``named`` one, and the evidence that is new.
+
+    Interactions: of a medicine of the record, with lines under its name on a kind of treatment that the question names
+    ("Some antibiotics raise the INR").
+    """
     own = dict.fromkeys(name for entry in record.entries for name in _taken(entry))
-    found: Finding = yield Find(" ".join(dict.fromkeys((*named, *own))), filters, PASSAGES, SECTIONS)
-    lines = [
-        line
-        for section in (*found.sections, *found.others)
-        for line in section.lines
-        if len(names := medicines.ingredients(line.text)) > 1 and names & own.keys() and names & {*named}
-    ]
-    pieces = yield from finding.minted([Hit(line.passage) for line in lines], answer.evidence)
+    kinds = [one for one in synonyms.named(case.question) if synonyms.is_in("treatments", one.written)]
+    of_kinds = Names({name for one in kinds for name in one.names})
+    words = ", ".join(one.written for one in kinds)
+    each = [f"{words}, {name}" for name in [*own][:SEARCHED_WITH]] if kinds else []
+    lines: list[Line] = []
+    for text in (" ".join(dict.fromkeys((*named, *own))), *each):
+        found: Finding = yield Find(text, filters, PASSAGES, SECTIONS)
+        lines += [line for section in (*found.sections, *found.others) for line in section.lines]
+    both = [line for line in lines if (names := medicines.ingredients(line.text)) & own.keys() and names & {*named}]
+    under = [line for line in lines if of_kinds.matches(fold(line.text)) and _above(line.passage) & own.keys()]
+    pieces = yield from finding.minted([Hit(line.passage) for line in (*both, *under)], answer.evidence)
+    quoted = [piece.quotation(line.start, line.end) for piece, line in zip(pieces, (*both, *under), strict=True)]
+    parts = []
+    for entry in record.entries:
+        told = [it for it, line in zip(quoted[len(both) :], under, strict=True) if _above(line.passage) & _taken(entry)]
+        parts += [InteractionPart(entry, words, "", tuple(dict.fromkeys(told))[:QUOTED])] if told else []
     known = {piece.marker for piece in answer.evidence}
     fresh = {piece.marker: piece for piece in pieces if piece.marker not in known}
-    statements = (piece.quotation(line.start, line.end) for piece, line in zip(pieces, lines, strict=True))
-    return tuple(fresh.values()), tuple(statements)
+    return tuple(fresh.values()), tuple(quoted[: len(both)]), parts
+
+
+def _above(passage: Passage) -> frozenset[str]:
+    """The ingredients in the title and headings of a passage."""
+    return medicines.ingredients(" ; ".join((passage.title, *passage.headings)))
 
 
 # --- warnings from the record -----------------------------------------------------------------------------------------

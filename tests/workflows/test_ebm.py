@@ -142,8 +142,8 @@ def test_the_sections_of_every_tier_stand_in_their_order() -> None:
     assert [request.filters.collections for request in requests if request.name == "find"] == [  # type: ignore[union-attr]
         ("guidelines",),
         ("literature",),
-        ("guidelines", "literature"),
-    ]
+        (),
+    ], "the last for interactions, of all collections"
 
 
 def test_sections_on_the_medicine_that_is_asked_about_stand_first() -> None:
@@ -260,6 +260,17 @@ def test_a_medicine_that_the_sources_propose_is_looked_up_beside_those_of_the_re
     assert answer.by_marker[quoted.citations[0].marker].passage == row, "it opens"
     assert len({piece.marker for piece in answer.evidence}) == len(answer.evidence)
     assert "Formulary" not in titles(answer), "the search adds no section"
+
+
+def test_what_stands_under_a_medicine_of_the_record_on_the_kind_of_treatment_asked_about_is_quoted() -> None:
+    proposed = passage("Doxycycline is given.", "Pneumonia")
+    leaflet = passage("Some antibiotics raise the INR. Wear a bracelet.", "Taking warfarin")
+    answer, _ = run(question="Which antibiotic?", tiers={"guidelines": proposed}, of_medicines=(leaflet,))
+    found = part(answer, InteractionPart)
+    assert (found.entry.text, found.named) == ("warfarin 3 mg", "antibiotic")
+    assert [one.text for one in found.statements] == ["Some antibiotics raise the INR."]
+    answer, _ = run(question="Which dose?", tiers={"guidelines": proposed}, of_medicines=(leaflet,))
+    assert not [it for it in answer.parts if isinstance(it, InteractionPart)], "nothing of the kind is asked"
 
 
 @pytest.mark.parametrize(
