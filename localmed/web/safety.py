@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -25,6 +26,7 @@ from localmed.presentation.plain import plain
 from localmed.site import changes, lookups, stops
 from localmed.site.audit import NEWEST, Audit, Entry, Head
 from localmed.site.session import DOCUMENT_CHARACTERS, Session
+from localmed.site.uploads import dated
 from localmed.upkeep import incident
 from localmed.web import ask, pages
 from localmed.web.visits import Safety
@@ -37,8 +39,11 @@ _ANSWER = re.compile(r"(\d+) statements(?:, badge \w+)?(?:; answer (\w+))?(?:; d
 
 
 @router.get("")
-def overview(visit: Safety, action: str = "", day: str = "", done: str = "", what: str = "") -> Response:
-    """Stops, rates by week, reports; the newest entries of the audit log, filtered by ``action`` or ``day``.
+def overview(
+    visit: Safety, action: str = "", day: str = "", document: str = "", done: str = "", what: str = ""
+) -> Response:
+    """Stops, rates by week, reports; the newest entries of the audit log, filtered by ``action``, ``day`` or the
+    title of a ``document`` that was shown or changed.
 
     ``done`` says that ``what`` (kind and name) was just stopped or lifted.
     """
@@ -56,7 +61,12 @@ def overview(visit: Safety, action: str = "", day: str = "", done: str = "", wha
         if verified:
             _VERIFIED[session.data] = verified
         logged = list(log.numbered())
-    titles = _titles(session)
+    titles, wanted = _titles(session), document.casefold().strip()
+
+    def matches(entry: Entry) -> bool:
+        named = not wanted or wanted in _in_words(entry, titles, visit.language)[0].casefold()
+        return action in ("", entry.action) and entry.time.startswith(day) and named
+
     return pages.page(
         visit,
         "safety.html",
@@ -68,22 +78,18 @@ def overview(visit: Safety, action: str = "", day: str = "", done: str = "", wha
         reports=feedback.reports(session),
         head=str(head or ""),
         audit_faults=faults,
-        entries=[row for row in reversed(logged) if _matches(row[1], action, day)][:ENTRIES],
+        entries=[*islice((row for row in reversed(logged) if matches(row[1])), ENTRIES)],
         actions=sorted({(pages.named("action", it.action, visit.language), it.action) for _, it in logged}),
-        chosen=(action, day),
+        chosen=(action, day, document),
         in_words=lambda entry: _in_words(entry, titles, visit.language),
         verified=min(NEWEST, head.number) if head else 0,
     )
 
 
-def _matches(entry: Entry, action: str, day: str) -> bool:
-    return action in ("", entry.action) and entry.time.startswith(day)
-
-
 def _titles(session: Session) -> dict[str, str]:
-    """The titles of the documents that the reader may see, by their shortened ids in the log."""
+    """The titles with editions of the documents that the reader may see, by their shortened ids in the log."""
     with suppress(NoLibrary):
-        return {one.id[:DOCUMENT_CHARACTERS]: one.title for one in lookups.documents(session)}
+        return {one.id[:DOCUMENT_CHARACTERS]: dated(one) for one in lookups.documents(session)}
     return {}
 
 

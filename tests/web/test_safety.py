@@ -89,6 +89,9 @@ def test_a_safety_officer_takes_one_document_out_and_readers_open_it_nowhere(cop
     safety.form(out, reason="corrected", back="true")
     assert [reader.get(place).status_code for place in places] == [200] * len(places)
     assert all(reason in safety.get("/safety").text for reason in ("wrong doses", "corrected")), "the log keeps both"
+    log = safety.get(f"/safety?document={one.title[:12]}").text
+    assert "wrong doses" in log
+    assert "wrong doses" not in safety.get("/safety?document=vancomycin&action=withdraw").text
 
 
 @pytest.mark.usefixtures("reranked")
