@@ -20,6 +20,7 @@ from localmed.domain.patient import EntryKind, RecordEntry
 from localmed.presentation.neutral import one_line, words
 from localmed.presentation.statements import statement_view
 from localmed.presentation.views import PartView, Row, StatementView
+from localmed.text import medicines
 from localmed.text.measures import by_name
 from localmed.text.publications import named
 
@@ -71,8 +72,13 @@ def allergy(part: AllergyPart, language: str) -> PartView:
 def interaction(part: InteractionPart, language: str) -> PartView:
     """The record's words, and what the concept graph or the sources say."""
     code = "ebm.interaction" if part.source else "ebm.together"
-    warning = message(code, words=part.entry.words, own=part.entry.text, name=part.named, source=part.source)
+    warning = message(code, words=part.entry.words, own=_written(part), name=part.named, source=part.source)
     return _warning(warning, _statements(part.statements, language), language)
+
+
+def _written(part: InteractionPart) -> str:
+    """The medicines of the entry as it writes them, without amounts: the sources say nothing of those."""
+    return ", ".join(dict.fromkeys(it.written for it in medicines.mentions(part.entry.text))) or part.entry.text
 
 
 def _warning(warning: Message, statements: tuple[StatementView, ...], language: str) -> PartView:

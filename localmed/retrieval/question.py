@@ -31,9 +31,11 @@ MOST = 8  # readings of one question; nobody reads a longer list
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9&-]*|#")
 _JOINTS = (" ", "/")  # between two words of one name
 _VALUE = (
-    r"(?<![A-Za-z0-9])(?P<name>{names}|[A-Za-z]{{1,3}}4?)\+?\s*(?:(?:of|is|was|at|level|=|:|：|为|是)\s*){{0,2}}"
+    r"(?<![A-Za-z0-9])(?<!vitamin )(?<!vit )(?<!give )(?<!transfuse )"
+    r"(?P<name>{names}|[A-Za-z]{{1,3}}4?)\+?\s*(?:(?:of|is|was|at|level|=|:|：|为|是)\s*){{0,2}}"
     r"(?P<number>\d{{1,4}}(?:\.\d{{1,2}})?)(?![\d.]*\d)(?!\s*(?:mg|g|ml|mcg|µg|%|units?|tabs?|h\b|hours?|mins?\b|kg"
-    r"|days?|d\b|weeks?|months?|times|x\b|per\b|次|天|日|周|个月))"
+    r"|days?|d\b|weeks?|months?|times|x\b|per\b|pools?\b|bags?\b|in (?:the|a)\b|target\b|goal\b"
+    r"|次|天|日|周|个月|单位|袋))"
 )
 
 

@@ -156,8 +156,7 @@ def others_answer_better(read: Question, own: Sequence[Section], others: Sequenc
     Either one of them names all of it and none of ``own`` does, or only they have a condition of the question in a
     title or heading.
     """
-    named = (one for one in synonyms.named(fold(read.typed)) if synonyms.is_in("conditions", one.written))
-    names = Names({name for one in named for name in one.names})
+    names = Names({name for one in _asked(read, ("conditions",)) for name in one.names})
 
     def headed(sections: Sequence[Section]) -> bool:
         return any(names.matches(fold(" ".join((it.best.passage.title, *it.best.passage.headings)))) for it in sections)
@@ -174,16 +173,21 @@ def _text(section: Section) -> str:
 
 def _conditions(read: Question) -> tuple[tuple[str, ...], Names]:
     """The conditions and procedures of a question as written; all names of them and of broader conditions within."""
+    asked = _asked(read, NAMED)
+    names = {name for one in asked for name in (one.written, *one.names, *_broader(one.written))}
+    return tuple(dict.fromkeys(one.written for one in asked)), Names(names)
+
+
+def _asked(read: Question, sorts: Sequence[str]) -> list[synonyms.Named]:
+    """The things of these ``sorts`` that a question names and does not deny."""
     folded = fold(read.typed)
-    asked = [
+    return [
         one
         for one in synonyms.named(folded)
-        if any(synonyms.is_in(sort, one.written) for sort in NAMED)
+        if any(synonyms.is_in(sort, one.written) for sort in sorts)
         and not GENERAL & {*one.names}
         and not denied(folded, one.start)
     ]
-    names = {name for one in asked for name in (one.written, *one.names, *_broader(one.written))}
-    return tuple(dict.fromkeys(one.written for one in asked)), Names(names)
 
 
 def _broader(written: str) -> Iterator[str]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from difflib import SequenceMatcher
 from functools import partial
+from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -148,7 +149,12 @@ def edition_changes(session: Session, old: str, new: str) -> tuple[Document, lis
 
 
 def _sentences(document: Iterable[Passage]) -> list[str]:
-    return [passage.text[start:end] for passage in document for start, end in spans(passage)]
+    """The headings and sentences, in reading order."""
+    said: list[str] = []
+    for headings, passages in groupby(document, key=lambda it: it.headings):
+        said += headings[-1:]
+        said += [it.text[start:end] for it in passages for start, end in spans(it)]
+    return said
 
 
 def newer_edition(session: Session, document: str) -> tuple[Document, str] | None:

@@ -35,6 +35,7 @@ _SHORTHAND = re.compile(
 _WORD_BEFORE = re.compile(r"([A-Za-z]{2,12})\s{0,2}$")
 _AMOUNT_BEFORE = re.compile(r"(?P<number>\d?)(?P<word>[A-Za-zµ]{0,12})\.?\s{1,2}$")
 _AMOUNT_AFTER = re.compile(r"\s?\d[\d.,]{0,6}\s?(?P<unit>[A-Za-zµ]{1,12})")
+_LIMITED = re.compile(r"\b(?:omit|skip|miss|max(?:imum)?|no more than|up to)\b|不超过|最多|禁|漏", re.IGNORECASE)
 _SMALL = re.compile(r"(?<![A-Za-z0-9/&-])[a-z]{2,3}(?![A-Za-z0-9/&-])")
 _ROMAN_BEFORE_CHINESE = re.compile(r"\s?[级期型度]")
 
@@ -85,13 +86,13 @@ def phrases(text: str, language: str) -> tuple[tuple[str, str], ...]:
     """The plain phrases of a line of an order, each with its words in the reader's ``language``; none if that is the
     line's own, or if the line denies, asks, stops or sets a condition.
     """
-    if detect(text) == language or _is_undone(text, abbreviations(text, language)):
+    if detect(text) == language or _LIMITED.search(text) or _is_undone(text, abbreviations(text, language)):
         return ()
     pairs: Mapping[str, str] = table("abbreviations")["phrases"]
     if language == "zh":
         found = [(match[0], pairs[match[0].lower()]) for match in _phrases().finditer(text)]
     else:
-        found = [(chinese, english) for english, chinese in pairs.items() if chinese in text]
+        found = [(zh, en) for en, zh in pairs.items() if re.search(rf"(?<![早午晚禁两每]){zh}", text)]
     return tuple(dict(reversed(found)).items())[::-1]
 
 

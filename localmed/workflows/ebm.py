@@ -59,7 +59,7 @@ from localmed.workflows.flow import Find, Flow, LookUp, Step, asked
 from localmed.workflows.receipts import NEAREST, PASSAGES, SECTIONS, best_of, merged, own, receipts, renumbered
 
 SEARCHED = 12  # medicines searched for together with those of the record
-SEARCHED_WITH = 4  # medicines of the record searched for with the kind of treatment asked about
+SEARCHED_WITH = 8  # medicines of the record searched for with the kind of treatment asked about
 LOOKED_UP = 4  # medicines looked up for interactions with those of the record
 OF_TIER = 5  # sections of each tier
 SEARCHED_PROBLEMS = 2  # problems of the record that are searched with a short question
@@ -230,7 +230,7 @@ def _warnings(case: Case, answer: Answer, filters: SearchFilter) -> Step[tuple[t
     listed = sorted(medicines.ingredients(" ".join(text.text for text in read)))
     proposed = sorted(case.medicines) or list(dict.fromkeys((*ingredients, *listed)))[:SEARCHED]
     evidence: tuple[Evidence, ...] = ()
-    if proposed and has_medicines:
+    if has_medicines:
         evidence, naming, of_kinds = yield from _search_together(case, case.record, proposed, filters, answer)
         interacting += together(case.record, frozenset(proposed), (*(text for _, text in quoted), *naming))
         interacting += of_kinds
@@ -252,25 +252,41 @@ def _search_together(
     ("Some antibiotics raise the INR").
     """
     own = dict.fromkeys(name for entry in record.entries for name in _taken(entry))
-    kinds = [one for one in synonyms.named(case.question) if synonyms.is_in("treatments", one.written)]
-    of_kinds = Names({name for one in kinds for name in one.names})
-    words = ", ".join(one.written for one in kinds)
-    each = [f"{words}, {name}" for name in [*own][:SEARCHED_WITH]] if kinds else []
+    kinds = [
+        one for one in synonyms.named(case.question) if any(synonyms.is_in("treatments", name) for name in one.names)
+    ]
+    each = [f"{' '.join(one.written for one in kinds)} {name}" for name in [*own][:SEARCHED_WITH]] if kinds else []
     lines: list[Line] = []
-    for text in (" ".join(dict.fromkeys((*named, *own))), *each):
+    for text in (*([" ".join(dict.fromkeys((*named, *own)))] if named else []), *each):
         found: Finding = yield Find(text, filters, PASSAGES, SECTIONS)
         lines += [line for section in (*found.sections, *found.others) for line in section.lines]
-    both = [line for line in lines if (names := medicines.ingredients(line.text)) & own.keys() and names & {*named}]
-    under = [line for line in lines if of_kinds.matches(fold(line.text)) and _above(line.passage) & own.keys()]
-    pieces = yield from finding.minted([Hit(line.passage) for line in (*both, *under)], answer.evidence)
-    quoted = [piece.quotation(line.start, line.end) for piece, line in zip(pieces, (*both, *under), strict=True)]
+    lines = list(dict.fromkeys(lines))
+    asked = own.keys() | {*named}
+    both = [
+        line
+        for line in lines
+        if (names := medicines.ingredients(line.text)) & own.keys() and names & {*named} and len(names & asked) > 1
+    ]
+    under = [(line, one) for line in lines for one in kinds if _is_on(one, line) and _above(line.passage) & own.keys()]
+    quoted = [*both, *(line for line, _ in under)]
+    pieces = yield from finding.minted([Hit(line.passage) for line in quoted], answer.evidence)
+    statements = [piece.quotation(line.start, line.end) for piece, line in zip(pieces, quoted, strict=True)]
     parts = []
     for entry in record.entries:
-        told = [it for it, line in zip(quoted[len(both) :], under, strict=True) if _above(line.passage) & _taken(entry)]
-        parts += [InteractionPart(entry, words, "", tuple(dict.fromkeys(told))[:QUOTED])] if told else []
+        for kind in kinds:
+            told = [
+                statement
+                for statement, (line, one) in zip(statements[len(both) :], under, strict=True)
+                if one is kind and _above(line.passage) & _taken(entry)
+            ]
+            parts += [InteractionPart(entry, kind.written, "", tuple(dict.fromkeys(told))[:QUOTED])] if told else []
     known = {piece.marker for piece in answer.evidence}
     fresh = {piece.marker: piece for piece in pieces if piece.marker not in known}
-    return tuple(fresh.values()), tuple(quoted[: len(both)]), parts
+    return tuple(fresh.values()), tuple(statements[: len(both)]), parts
+
+
+def _is_on(kind: synonyms.Named, line: Line) -> bool:
+    return bool(Names(kind.names).matches(fold(line.text)))
 
 
 def _above(passage: Passage) -> frozenset[str]:

@@ -590,6 +590,14 @@ def test_an_allergy_in_another_list_is_quoted_and_not_only_a_medicine_named() ->
         ("PMH: asthma\nmetformin 1 g bd", ("asthma",), ()),
         ("DH: ramipril 5 mg od\nwife takes warfarin 3 mg od", (), ("ramipril 5 mg od",)),
         ("Allergies: aspirin\ngout", (), ()),
+        ("PMH: asthma\nCKD stage 3b\ntype 2 diabetes", ("asthma", "CKD stage 3b", "type 2 diabetes"), ()),
+        ("PMH: asthma\nFH stroke", ("asthma",), ()),
+        ("PMH: asthma\n-ve COVID", ("asthma",), ()),
+        ("PMH: asthma\nDVT prophylaxis", ("asthma",), ()),
+        ("PMH: asthma\nBP 180/100", ("asthma",), ()),
+        ("既往史：高血压\n糖尿病科会诊", ("高血压",), ()),
+        ("DH: warfarin 3 mg od.\nceftriaxone 2 g bd", (), ("warfarin 3 mg od",)),
+        ("DH: warfarin 3 mg od\nceftriaxone 2 g IV bd", (), ("warfarin 3 mg od",)),
     ],
 )  # fmt: skip
 def test_a_list_goes_on_over_lines_that_surely_belong_to_it(
@@ -598,7 +606,7 @@ def test_a_list_goes_on_over_lines_that_surely_belong_to_it(
     record = text(written)
     assert (record.problems, record.medications) == (problems, medications)
     left = " ".join(entry.words for entry in record.entries)
-    assert all(line.split(": ")[-1].rstrip() in left for line in written.splitlines() if line), "nothing is dropped"
+    assert all(line.split(": ")[-1].rstrip(" .") in left for line in written.splitlines() if line), "nothing is dropped"
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
@@ -611,6 +619,18 @@ def test_a_list_goes_on_over_lines_that_surely_belong_to_it(
         "Mother:\nCreatinine clearance 28 mL/min.",
         "Creatinine clearance 70 then 28 mL/min.",
         "K 6.2 5.4 4.7",
+        "Aim for creatinine clearance 60 mL/min",
+        "Creatinine clearance > 60 mL/min",
+        "eGFR 15-29",
+        "K 6.2 (5.4)",
+        "K 6.2 at 08:00, 5.4 at 12:00",
+        "Potassium 3 mmol/h",
+        "Haemolysed K 6.8",
+        "Carer has temp 39",
+        "INR维持2.5",
+        "血压控制在130/80以下",
+        "邻床血钾6.5",
+        "体温≥38.5℃",
         "Creatinine clearance 70 -> 28 mL/min",
         "Results: creatinine clearance was 60 in 2019, now 25 mL/min",
         "Results: creatinine clearance 70, fell to 18 mL/min",

@@ -43,6 +43,11 @@ def test_what_is_written_short_is_searched_for_in_full(typed: str, written: str,
 @pytest.mark.parametrize(
     ("typed", "not_meant"),
     [
+        ("vitamin K 2", "potassium"),
+        ("give platelets 1", "platelets"),
+        ("血小板 1 单位", "血小板"),
+        ("Na 154 in the bag", "sodium"),
+        ("sodium 0.9 %", "sodium"),
         ("vitamin K 10 mg by mouth", "potassium"),  # a dose, no result
         ("give 400 mg 3 times", "magnesium"),
         ("grade 4 ulcer", "creatinine"),

@@ -420,6 +420,7 @@ def test_a_torn_table_is_shown_with_its_picture_and_without_marks(index: Lexical
         ("adrenaline in hypoglycaemia", "Adrenaline in anaphylaxis.", True),  # only the other names both
         ("hypoglycaemia, patient awake", "Hypoglycaemia", False),  # a heading of its own
         ("patient awake", "Call for help.", False),
+        ("no hypoglycaemia, patient awake", "Stroke may look like hypoglycaemia.", False),  # denied
     ],
 )
 def test_the_other_language_stands_first_where_only_it_is_on_what_is_named(

@@ -257,3 +257,16 @@ def test_a_question_about_a_dose_is_no_overdose(case: dict[str, list[str]]) -> N
 )
 def test_what_happens_now_is_an_emergency_beside_a_quieter_word(typed: str, flag: str) -> None:
     assert flag in red_flags(typed)
+
+
+@pytest.mark.parametrize(
+    ("text", "flagged"),
+    [
+        ("胸口压着疼出冷汗，要不要打120", True),
+        ("孩子抽搐了要不要打120", True),
+        ("病人跌倒撞到头，在吃华法林，要不要做CT", True),
+        ("孩子去年抽搐过，要不要打疫苗", False),
+    ],
+)
+def test_whether_to_call_or_to_scan_is_no_general_question(text: str, flagged: bool) -> None:
+    assert bool(red_flags(text)) is flagged

@@ -142,6 +142,9 @@ def test_what_looks_like_an_abbreviation_and_is_not_listed_is_named(line: str, n
         ("Metformin 500 mg with meals", "en", ()),
         ("Do not take with food", "zh", ()),  # what it denies is left to the ward
         ("Stop warfarin today", "zh", ()),
+        ("Omit tonight", "zh", ()),
+        ("no more than twice a day", "zh", ()),
+        ("二甲双胍 早餐前", "en", ()),
     ],
 )
 def test_plain_phrases_are_told_to_a_reader_of_the_other_language(

@@ -265,9 +265,12 @@ def test_a_medicine_that_the_sources_propose_is_looked_up_beside_those_of_the_re
 def test_what_stands_under_a_medicine_of_the_record_on_the_kind_of_treatment_asked_about_is_quoted() -> None:
     proposed = passage("Doxycycline is given.", "Pneumonia")
     leaflet = passage("Some antibiotics raise the INR. Wear a bracelet.", "Taking warfarin")
-    answer, _ = run(question="Which antibiotic?", tiers={"guidelines": proposed}, of_medicines=(leaflet,))
+    answer, _ = run(question="Which antibiotics?", tiers={"guidelines": proposed}, of_medicines=(leaflet,))
     found = part(answer, InteractionPart)
-    assert (found.entry.text, found.named) == ("warfarin 3 mg", "antibiotic")
+    assert (found.entry.text, found.named) == ("warfarin 3 mg", "antibiotics")
+    assert "warfarin together" in next(one for one in view(answer).parts if one.warning).rows[0].text, (
+        "without its dose"
+    )
     assert [one.text for one in found.statements] == ["Some antibiotics raise the INR."]
     answer, _ = run(question="Which dose?", tiers={"guidelines": proposed}, of_medicines=(leaflet,))
     assert not [it for it in answer.parts if isinstance(it, InteractionPart)], "nothing of the kind is asked"

@@ -49,6 +49,7 @@ MOST = 300  # entries; further unread text is not quoted, which a note states
 STRUCK_WORDS = 4  # of an item that is only an identifier: "Date of birth […]"
 RESULTS = 2_000  # of a record; with more no value is read
 
+CONDITIONS = ("conditions", "complaints")  # of the table of synonyms
 _KINDS = {"problems": EntryKind.PROBLEM, "medications": EntryKind.MEDICINE, "allergies": EntryKind.ALLERGY}
 _TABLE = table("records")
 _KNOWN = "|".join(
@@ -67,7 +68,11 @@ _NEW_LINE = re.compile(r"[ \t]*\n")
 _END = re.compile(r"\.(?!\S)|[。\n]|\Z")  # the end of a list on the line of its heading
 _NUMBERED, _LINE_END = re.compile(r"[ \t]*1[.)、][ \t]"), re.compile(r"\n|\Z")  # "1. Asthma 2. Gout" is one list
 _LINE = re.compile(r"[^\n]+")
-_NEXT_LINE = re.compile(r"[.。]?[ \t]*\n([^\n]*[^\s][^\n]*)")
+_NEXT_LINE = re.compile(r"[ \t]*\n([^\n]*[^\s][^\n]*)")
+_STAGE = re.compile(r"\d+[ab]?(?![a-z\d])")
+_NEW_ORDER = re.compile(
+    r"\b(?:iv|im|stat|infusion)\b|静滴|静推|静脉|肌注|立即", re.IGNORECASE
+)  # of the ward, not from home
 _CLAUSE = re.compile(r"[^;；\n]*[^;；\s][^;；\n]*")
 _ON_ITS_LINE = re.compile(r"[^.。;；\n]+(?:\.(?=\S)[^.。;；\n]*)*")
 _ITEM = re.compile(r"(?:\([^()\n]*\)|（[^（）\n]*）|(?<=\d),(?=\d)|(?!\s\d{1,2}[.)、]\s)[^,，、;；\n])+")
@@ -78,6 +83,7 @@ _DIRECTIONS, _LITTLE = cues("records", "directions"), cues("records", "little")
 _WORD = re.compile(r"[^\W\d_]+")
 _NOT_NOW, _RELATIVE, _QUOTED = (cues("records", name) for name in ("not_now", "relative", "quoted"))
 _DOUBT = (cues("negation", "record"), _NOT_NOW, cues("records", "unsure"), _RELATIVE)
+_AIMED, _QUALIFIERS = cues("records", "aimed"), cues("records", "qualifiers")
 _HARM, _OTHER_TIME = cues("records", "not_taken"), cues("records", "other_time")
 _YEAR = re.compile(r"(?<![\d.])(?:19|20)\d\d(?![\d.])")  # medicines or values of another time
 _NOTHING = {name: in_characters(words) for name, words in _TABLE["nothing"].items()}
@@ -90,6 +96,8 @@ _SAYS_NONE = re.compile(
 # Values: a name, a number (or a pressure) and its unit; in brackets perhaps the normal range.
 _COMMA = re.compile(r"[,，;；。]|\.(?!\S)")
 _RANGE = re.compile(r"[(（\[][^()（）\[\]\n]{0,24}\d[\d.]*\s?[-–~]\s?\d[\d.]*[^()（）\[\]\n]{0,12}[)）\]]")
+_BOUND = re.compile(r"[<>≥≤≧≦＜＞]")
+_GOES_ON = re.compile(r"\s*(?:[-–~～<>≥≤/(（]|to\b|at\b|以上|以下|至|到)")
 _TREND = re.compile(r"\d[,，]?\s+(?:(?:->|→|=>|to|then)\s*)?\d(?!0\^)|\d[,，、]\d|->|→|=>")
 _PRESSURE = re.compile(r"[\s\-*•·]*(?:bp\b|blood pressure|血压)", re.IGNORECASE)
 _NAMED_VALUE = re.compile(
@@ -256,13 +264,21 @@ def _continues(name: str, line: str) -> bool:
     """Whether a line below the first one of a list only names conditions, or medicines with an amount or directions."""
     items = [_BULLET.sub("", item, count=1) for item in _ITEM.findall(line) if item.strip()]
     if name == "medications":
-        return all(is_named and has_amount and not others for is_named, has_amount, others in map(_examine_item, items))
+        sure = (is_named and has_amount and not others for is_named, has_amount, others in map(_examine_item, items))
+        return not _NEW_ORDER.search(line) and all(sure)
     return name == "problems" and not _is_doubtful(line) and all(map(_is_condition, items))
 
 
 def _is_condition(item: str) -> bool:
-    named = {one.written for one in synonyms.named(item) if not one.asking and not synonyms.population(one.written)}
-    return bool(named or abbreviations.meaning(item, "en")) and _is_short(item) and not medicines.mentions(item)
+    """Whether an item is only the name of a condition, with a stage or the like."""
+    item = fold(item).strip(" .。")
+    if abbreviations.meaning(item, "en") and not medicines.mentions(item):
+        return True
+    named = [one for one in synonyms.named(item) if any(synonyms.is_in(it, one.written) for it in CONDITIONS)]
+    rest = item
+    for one in reversed(named):
+        rest = f"{rest[: one.start]} {rest[one.end :]}"
+    return bool(named) and not _LETTER.search(_QUALIFIERS.sub(" ", _STAGE.sub(" ", rest)))
 
 
 def _is_doubtful(text: str) -> bool:
@@ -357,9 +373,17 @@ def _read_results(prose: _Prose) -> Iterator[Measured]:
     for result in prose.measured:
         values[result.name].add(result.value)
     found, starts = sorted(prose.measured, key=lambda it: it.start), sorted(it.start for it in prose.measured)
-    for start, end in (*_lines_of_results(prose), *_sentences_with_values(prose)):
+    for start, end in _lines_of_results(prose):
         inside = found[bisect_left(starts, start) : bisect_left(starts, end)]
         yield from (it for it in inside if len(values[it.name]) == 1)
+    for start, end in _sentences_with_values(prose):
+        inside = found[bisect_left(starts, start) : bisect_left(starts, end)]
+        yield from (it for it in inside if len(values[it.name]) == 1 and _is_plain(prose.text, it))
+
+
+def _is_plain(text: str, value: Measured) -> bool:
+    """Whether a value in a sentence is one number: no bound, range, rate or second value."""
+    return not _BOUND.search(text, value.start, value.end) and not _GOES_ON.match(text, value.end)
 
 
 def _lines_of_results(prose: _Prose) -> Iterator[tuple[int, int]]:
@@ -388,9 +412,17 @@ def _sentences_with_values(prose: _Prose) -> Iterator[tuple[int, int]]:
         doubt = any(cue.search(around) for cue in (_NOT_NOW, _RELATIVE, _OTHER_TIME, _YEAR))
         doubt_above = doubt or (has_values and doubt_above)
         doubt_here = any(first <= start < last for first, last in doubtful) or _is_doubtful(around)
+        doubt_here = doubt_here or bool(_AIMED.search(around)) or _names_a_medicine(prose, start, end)
         if has_values and not (doubt_above or doubt_here or _TREND.search(prose.text[start:end])):
             yield start, end
         before = end
+
+
+def _names_a_medicine(prose: _Prose, start: int, end: int) -> bool:
+    """Whether a sentence names a medicine: its value may be a rule or a dose; potassium is both."""
+    measured = [(it.start, it.end) for it in prose.measured if start <= it.start < end]
+    inside = (it for it in prose.mentions if start <= it.start < end)
+    return any(not any(first <= it.start < last for first, last in measured) for it in inside)
 
 
 def _is_values(line: str) -> bool:
