@@ -592,6 +592,8 @@ def test_an_allergy_in_another_list_is_quoted_and_not_only_a_medicine_named() ->
         ("Allergies: aspirin\ngout", (), ()),
         ("PMH: asthma\nCKD stage 3b\ntype 2 diabetes", ("asthma", "CKD stage 3b", "type 2 diabetes"), ()),
         ("PMH: asthma\nFH stroke", ("asthma",), ()),
+        ("PMH: asthma\nNBM", ("asthma",), ()),
+        ("PMH: asthma\nECG", ("asthma",), ()),
         ("PMH: asthma\n-ve COVID", ("asthma",), ()),
         ("PMH: asthma\nDVT prophylaxis", ("asthma",), ()),
         ("PMH: asthma\nBP 180/100", ("asthma",), ()),

@@ -4,7 +4,8 @@
   something, or concern another person, is quoted instead. A list of problems or medicines goes on over the lines below
   as long as each of them only names conditions, or medicines with an amount or directions.
 - *Results* are the values on lines of values under a heading of results; elsewhere those of sentences that neither
-  themselves nor by the words above them may speak of another time or person, deny something, or list several values.
+  themselves nor by the words above them may speak of another time or person, deny or aim at something, name a medicine,
+  or list several values.
 - *Age* and *sex* are as labelled, else as in the first sentence with an age.
 - Any other medicine is *named* with its sentence, unless it was named before and this sentence may say that it is
   stopped.
@@ -70,9 +71,8 @@ _NUMBERED, _LINE_END = re.compile(r"[ \t]*1[.)、][ \t]"), re.compile(r"\n|\Z") 
 _LINE = re.compile(r"[^\n]+")
 _NEXT_LINE = re.compile(r"[ \t]*\n([^\n]*[^\s][^\n]*)")
 _STAGE = re.compile(r"\d+[ab]?(?![a-z\d])")
-_NEW_ORDER = re.compile(
-    r"\b(?:iv|im|stat|infusion)\b|静滴|静推|静脉|肌注|立即", re.IGNORECASE
-)  # of the ward, not from home
+# Of the ward, not taken at home.
+_NEW_ORDER = re.compile(r"\b(?:iv|im|stat|infusion)\b|静滴|静推|静脉|肌注|立即", re.IGNORECASE)
 _CLAUSE = re.compile(r"[^;；\n]*[^;；\s][^;；\n]*")
 _ON_ITS_LINE = re.compile(r"[^.。;；\n]+(?:\.(?=\S)[^.。;；\n]*)*")
 _ITEM = re.compile(r"(?:\([^()\n]*\)|（[^（）\n]*）|(?<=\d),(?=\d)|(?!\s\d{1,2}[.)、]\s)[^,，、;；\n])+")
@@ -205,8 +205,8 @@ class _Prose:
         self.mentions = medicines.mentions(self.folded)
         self.measured = list(measures.measured(self.folded))
         headings = [mark for mark in _HEADING.finditer(text) if not _is_entry(mark)]
-        self.headings = {mark.end(): mark.start() for mark in headings}
-        starts, ends = [0, *self.headings], [*self.headings.values(), len(text)]
+        self._headings = {mark.end(): mark.start() for mark in headings}
+        starts, ends = [0, *self._headings], [*self._headings.values(), len(text)]
         pieces = (_SENTENCE.finditer(text, start, end) for start, end in zip(starts, ends, strict=True))
         self.sentences = [match.span() for piece in pieces for match in piece if match[0].strip()] or [(0, len(text))]
         self._starts = [start for start, _ in self.sentences]
@@ -230,7 +230,7 @@ class _Prose:
 
     def line_end(self, place: int) -> int:
         """Where the line of ``place`` ends, or the next headed list begins."""
-        begins = (self.headings[one.start] for one in self.lists if one.start > place)
+        begins = (self._headings[one.start] for one in self.lists if one.start > place)
         return min(_LINE_END.search(self.text, place).start(), *begins, len(self.text))  # type: ignore[union-attr]  # there is an end
 
     @cached_property
@@ -240,14 +240,14 @@ class _Prose:
         doubtful = []
         for mention in self.mentions:
             first, last = self.sentence(mention.start)
-            heading = first if first in known else self.headings.get(first, first)
+            heading = first if first in known else self._headings.get(first, first)
             doubtful += [mention] if _NOT_NOW.search(self.text, heading, last) else []
         return frozenset(name for mention in doubtful for name in mention.ingredients)
 
     def entry(self, kind: EntryKind, start: int, end: int, text: str = "") -> RecordEntry:
         """An entry at ``start:end``; its words are the sentence and a heading right before it."""
         first, last = self.sentence(start)
-        words = " ".join(self.text[self.headings.get(first, first) : max(last, end)].split())
+        words = " ".join(self.text[self._headings.get(first, first) : max(last, end)].split())
         own = " ".join(self.text[start:end].split())[:ENTRY_CHARACTERS]
         return RecordEntry(kind, text or own, words.lstrip(",，;；。 "), start, end)
 
@@ -272,8 +272,7 @@ def _continues(name: str, line: str) -> bool:
 def _is_condition(item: str) -> bool:
     """Whether an item is only the name of a condition, with a stage or the like."""
     item = fold(item).strip(" .。")
-    if abbreviations.meaning(item, "en") and not medicines.mentions(item):
-        return True
+    item = fold(abbreviations.meaning(item, "en")) or item  # "NBM" and "ECG" are short forms too
     named = [one for one in synonyms.named(item) if any(synonyms.is_in(it, one.written) for it in CONDITIONS)]
     rest = item
     for one in reversed(named):
@@ -373,12 +372,15 @@ def _read_results(prose: _Prose) -> Iterator[Measured]:
     for result in prose.measured:
         values[result.name].add(result.value)
     found, starts = sorted(prose.measured, key=lambda it: it.start), sorted(it.start for it in prose.measured)
-    for start, end in _lines_of_results(prose):
+
+    def once(start: int, end: int) -> Iterator[Measured]:
         inside = found[bisect_left(starts, start) : bisect_left(starts, end)]
-        yield from (it for it in inside if len(values[it.name]) == 1)
-    for start, end in _sentences_with_values(prose):
-        inside = found[bisect_left(starts, start) : bisect_left(starts, end)]
-        yield from (it for it in inside if len(values[it.name]) == 1 and _is_plain(prose.text, it))
+        return (it for it in inside if len(values[it.name]) == 1)
+
+    for span in _lines_of_results(prose):
+        yield from once(*span)
+    for span in _sentences_with_values(prose):
+        yield from (it for it in once(*span) if _is_plain(prose.text, it))
 
 
 def _is_plain(text: str, value: Measured) -> bool:
@@ -402,7 +404,7 @@ def _sections_of_results(prose: _Prose) -> Iterator[tuple[int, int, bool]]:
 
 def _sentences_with_values(prose: _Prose) -> Iterator[tuple[int, int]]:
     """Sentences, unless they, or the last words above their values, may be of another time or person, deny something,
-    or give several values of one measure ("6.2 5.4 4.7").
+    aim at something, name a medicine, or give several values of one measure ("6.2 5.4 4.7").
     """
     doubtful = [(first, last) for first, last, doubt in _sections_of_results(prose) if doubt]
     before, doubt_above = 0, False
