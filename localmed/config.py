@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import json
 import os
+import re
+import tempfile
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from localmed.domain import message
 from localmed.domain.errors import BadSettings, InputError, toml_place
 from localmed.messages import LANGUAGES
-from localmed.process.files import contents
+from localmed.process.files import contents, replace
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -443,6 +446,36 @@ def load(data: str | os.PathLike[str] | None = None, own: bool = True, file: Pat
         raise BadSettings("settings.no_preset", file=str(file), path="ask.preset", name=name, presets=presets)
     if language not in ("", *LANGUAGES):
         raise BadSettings("settings.choice", file=str(file), path="reader.language", choices=tuple(LANGUAGES))
+    return settings
+
+
+def write(data: Path, table: str, name: str, value: str) -> Settings:
+    """Set ``table.name`` in the settings file of the data folder; return the settings. Other lines stay as they are.
+
+    Raise ``BadSettings``, with the file unchanged, where it cannot be written or would not mean that.
+    """
+    file = file_of(data)
+    by_hand = BadSettings("settings.by_hand", file=str(file), path=f"{table}.{name}", value=value)
+    lines = contents(file).decode().splitlines() if file.exists() else []
+    starts = [number for number, line in enumerate(lines) if re.match(r"\s*\[", line)]
+    heads = [number for number in starts if re.fullmatch(rf"\s*\[\s*{table}\s*\]\s*(#.*)?", lines[number])]
+    if not heads:
+        heads, lines = [len(lines)], [*lines, f"[{table}]"]
+    begin = heads[0] + 1
+    end = next((number for number in starts if number >= begin), len(lines))
+    others = [line for line in lines[begin:end] if not re.match(rf"\s*{name}\s*=", line)]
+    new = [*lines[:begin], f"{name} = {json.dumps(value, ensure_ascii=False)}", *others, *lines[end:]]
+    changed = "".join(f"{line}\n" for line in new).encode()
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            trial = Path(folder) / file.name
+            trial.write_bytes(changed)
+            settings = load(data, file=trial)
+        if getattr(getattr(settings, table), name) != value:
+            raise by_hand
+        replace(file, changed, file.stat().st_mode & 0o777 if file.exists() else 0o600)
+    except (BadSettings, OSError):
+        raise by_hand from None
     return settings
 
 

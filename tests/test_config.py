@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from localmed.config import load, obsolete_names
+from localmed.config import load, obsolete_names, write
 from localmed.domain.errors import BadSettings
 
 
@@ -76,3 +76,25 @@ def test_an_unknown_setting_is_told_with_the_nearest_names(tmp_path: Path, text:
     with pytest.raises(BadSettings) as error:
         load(tmp_path)
     assert near in dict(error.value.message.parameters)["near"]  # type: ignore[operator]
+
+
+def test_one_setting_is_written_and_every_other_line_stays(tmp_path: Path) -> None:
+    file = tmp_path / "localmed.toml"
+    assert write(tmp_path, "backup", "folder", "/mnt/one").backup.folder == "/mnt/one"
+    file.write_text(
+        '# ours\nprofile = "starter"\n[backup] # nightly\nfolder = "/old"\nkeep = 3\n[ask]\npassages = 5\n', "utf-8"
+    )
+    file.chmod(0o640)
+    written = write(tmp_path, "backup", "folder", '/mnt/a "b" \\ 备份')
+    assert written == load(tmp_path)
+    assert (written.backup.folder, written.backup.keep, written.ask.passages) == ('/mnt/a "b" \\ 备份', 3, 5)
+    assert file.read_text("utf-8").startswith('# ours\nprofile = "starter"\n[backup] # nightly\n')
+    assert file.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("text", ['backup = { folder = "/old" }\n', 'backup.folder = "/old"\n', "not toml\n"])
+def test_a_file_that_cannot_be_changed_line_by_line_stays_as_it_is(tmp_path: Path, text: str) -> None:
+    file = settings_of(tmp_path, text) / "localmed.toml"
+    with pytest.raises(BadSettings, match="by hand"):
+        write(tmp_path, "backup", "folder", "/mnt/new")
+    assert file.read_text("utf-8") == text

@@ -35,6 +35,7 @@ RIGHTS: Mapping[SessionRole, frozenset[Right]] = {
 # The right for a change, by the first word of its name in the audit log; all others change the library.
 NEEDS: Mapping[str, Right] = {
     "model": Right.MODELS,
+    "setting": Right.MODELS,
     "account": Right.ACCOUNTS,
     "safety": Right.SAFETY,
     "trust": Right.ACCOUNTS,  # whose packs are imported

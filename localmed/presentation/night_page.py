@@ -34,9 +34,7 @@ def page(night: Night, language: str) -> str:
 
 def summary(night: Night) -> Iterator[Message]:
     """The lines below the files: counts, withdrawals, scans, canaries, checks, times, disk, backup."""
-    counts = tuple(message("refresh.count", change=message(f"file.outcome_{name}"), number=number)
-                   for name, number in night.counts if number)  # fmt: skip
-    yield message("refresh.files", counts=counts)
+    yield message("refresh.files", counts=counts(night))
     if night.withdrawn:
         yield message("refresh.withdrawn", count=len(night.withdrawn), titles=night.withdrawn)
     if night.recalled:
@@ -53,6 +51,12 @@ def summary(night: Night) -> Iterator[Message]:
     yield message("refresh.disk", free=night.free_bytes / GIB, used=night.data_bytes / GIB)
     if night.backup:
         yield message("refresh.backup", name=night.backup)
+
+
+def counts(night: Night) -> tuple[Message, ...]:
+    """How many files were added, changed and so on."""
+    return tuple(message("refresh.count", change=message(f"file.outcome_{name}"), number=number)
+                 for name, number in night.counts if number)  # fmt: skip
 
 
 def canary(line: CanaryLine) -> Message:

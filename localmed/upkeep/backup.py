@@ -30,8 +30,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from localmed import __version__
+from localmed import __version__, config
 from localmed.domain import digest, errors
+from localmed.domain.accounts import Right
 from localmed.domain.errors import Busy, Damaged, InputError, LibraryError, UnknownName, UsageError, reason
 from localmed.library import generations, layout
 from localmed.library.catalogue import originals_of
@@ -42,7 +43,7 @@ from localmed.library.migrations import SQLITE_ERRORS, translate_error
 from localmed.people.noted_accounts import require_noted
 from localmed.process import files
 from localmed.process.files import told_if_full
-from localmed.process.hooks import Hooks
+from localmed.process.hooks import Hooks, active
 from localmed.site.audit import Audit
 
 if TYPE_CHECKING:
@@ -164,9 +165,7 @@ class _Writing:
 def make(session: Session, folder: Path, hooks: Hooks) -> Backup:
     """Make a backup in ``folder``; raise ``LocalmedError`` on failure, without leaving a named backup."""
     data = session.data
-    place, served = folder.resolve(), data.resolve()
-    if place.is_relative_to(served) or served.is_relative_to(place):
-        raise UsageError("backup.inside", folder=str(folder), data=str(data))
+    _require_apart(folder, data)
     with (
         generations.lease(data) as generation,
         session.change("backup", folder.name) as change,
@@ -200,6 +199,29 @@ def make(session: Session, folder: Path, hooks: Hooks) -> Backup:
 def folder_of(settings: Settings) -> Path | None:
     """Return the configured folder of backups, ``None`` without one."""
     return Path(settings.backup.folder).expanduser().absolute() if settings.backup.folder else None
+
+
+def choose_folder(session: Session, folder: Path) -> None:
+    """Set ``backup.folder`` in the settings file, for this process at once and for others at their next start.
+
+    Raise ``LocalmedError`` for a folder that cannot be used. It must exist: a disk that is not connected is not made up
+    by a folder on another.
+    """
+    session.require(Right.MODELS)
+    if not folder.is_absolute() or not folder.is_dir():
+        raise UsageError("backup.no_such_folder", folder=str(folder))
+    _require_apart(folder, session.data)
+    with translating_errors(folder), tempfile.TemporaryFile(dir=folder):
+        pass
+    with session.change("setting", "backup.folder"):
+        chosen = config.write(session.data, "backup", "folder", str(folder))
+    session.site.settings = replace(session.site.settings, backup=chosen.backup)
+
+
+def _require_apart(folder: Path, data: Path) -> None:
+    place, served = folder.resolve(), data.resolve()
+    if place.is_relative_to(served) or served.is_relative_to(place):
+        raise UsageError("backup.inside", folder=str(folder), data=str(data))
 
 
 def backups(folder: Path) -> list[str]:
@@ -240,7 +262,11 @@ def place_of(folder: Path, backup: Backup, file: StoredFile) -> Path:
 
 def damaged_files(folder: Path, backup: Backup) -> Iterator[str]:
     """Yield the missing or altered files of ``backup``, and the originals of which it has no copy."""
-    yield from (file.path for file in backup.files if sha256_of(place_of(folder, backup, file)) != file.sha256)
+    for number, file in enumerate(backup.files):
+        active().cancel.check()
+        active().progress(number, len(backup.files), file.path.partition("/")[0])
+        if sha256_of(place_of(folder, backup, file)) != file.sha256:
+            yield file.path
     yield from sorted(set(backup.damaged) - {file.path for file in backup.files})
 
 

@@ -436,7 +436,7 @@ def whole_check(site: Site) -> Iterator[Check]:
     elif last:
         yield ok("whole check", "doctor.whole_check", **known)
     else:
-        yield notice("whole check", "doctor.whole_check_late", **known)
+        yield notice("whole check", "doctor.whole_check_none", **known)
 
 
 def backups(site: Site) -> Iterator[Check]:
@@ -453,7 +453,9 @@ def backups(site: Site) -> Iterator[Check]:
     made = f"{last[0].astimezone(site.now.tzinfo):%Y-%m-%d %H:%M}" if last else message("doctor.never")
     if not site.settings.backup.folder:
         yield warning("backup", "doctor.backup_none_set", time=made)
-    elif not last or site.now - last[0] > timedelta(days=BACKUP_DAYS):
+    elif not last:
+        yield warning("backup", "doctor.backup_none", folder=site.settings.backup.folder)
+    elif site.now - last[0] > timedelta(days=BACKUP_DAYS):
         yield warning("backup", "doctor.backup_late", time=made, folder=site.settings.backup.folder)
     else:
         yield ok("backup", "doctor.backup", time=made, folder=site.settings.backup.folder)

@@ -17,6 +17,7 @@ from localmed.web import (
     account_pages,
     api,
     ask,
+    backups,
     chat_completions,
     collections,
     documents,
@@ -43,7 +44,7 @@ from localmed.web.visits import Visit, visit_of
 
 ROUTERS = (
     login.router, start.router,
-    uploads.router, safety.router, health.router,
+    uploads.router, safety.router, health.router, backups.router,
     collections.router, documents.router, governance.router, generations.router, refreshes.router,
     ask.router, sources.router, search.router,
     practice.router, orders.router,

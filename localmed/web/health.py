@@ -10,21 +10,32 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from datetime import date
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fastapi import APIRouter
 from starlette.responses import JSONResponse, Response
 
-from localmed.config import file_of
+from localmed.config import file_of, load
 from localmed.domain import message
-from localmed.domain.errors import ModelError
+from localmed.domain.errors import BadSettings, ModelError
 from localmed.nightly import nights
 from localmed.upkeep import doctor
 from localmed.web import pages
 from localmed.web.visits import Anybody, Models
 
+if TYPE_CHECKING:
+    from localmed.site.site import Site
+
 router = APIRouter()
 STARTED = time.time()  # settings are read when the process begins
+URGENT = (*reversed(doctor.Level),)
+PAGES = {  # where the window does what a check asks for
+    "backup": "/admin/backup",
+    "whole check": "/library/generations",
+    "library": "/library/generations",
+    "quarantine": "/library/quarantine",
+    "governance": "/library/review",
+}
 
 
 @router.get("/health/live")
@@ -53,9 +64,8 @@ def _reply(name: str, faults: tuple[str, ...]) -> Response:
 def overview(visit: Models) -> Response:
     """The checks of doctor, the models in each role, the model host's queue and memory."""
     site, status = visit.site, None
-    checks = sorted(
-        doctor.examine(doctor.Site.of(site), doctor.checks_for(site.settings)), key=lambda check: check.level == "ok"
-    )
+    examined = doctor.examine(doctor.Site.of(site), doctor.checks_for(site.settings))
+    checks = sorted(examined, key=lambda check: URGENT.index(check.level))
     with suppress(ModelError):  # told by a check
         status = site.host_status()
     faults = tuple(message(f"web.fault.{name}") for name in (*doctor.not_ready(site), *doctor.not_answering(site)))
@@ -67,11 +77,16 @@ def overview(visit: Models) -> Response:
         host=status,
         faults=faults,
         day=date.today(),
-        changed=_changed(file_of(site.data)),
+        changed=_changed(site),
+        pages=PAGES,
         timed=nights.is_timed(site.data),
     )
 
 
-def _changed(file: Path) -> bool:
-    """Whether the settings were written after this process began."""
-    return file.exists() and file.stat().st_mtime > STARTED
+def _changed(site: Site) -> bool:
+    """Whether the settings file says something else than what this process uses."""
+    file = file_of(site.data)
+    try:
+        return file.exists() and file.stat().st_mtime > STARTED and load(site.data) != site.settings
+    except BadSettings:
+        return True

@@ -30,9 +30,14 @@ def listing(visit: Librarian) -> Response:
     compared = canary_gate.last(data)
     moved = nights.canary_lines(compared)
     shown = [night_page.canary(line) for line in moved]
-    held = holds.holds(data)
+    held, listed = holds.holds(data), [(night, night_page.counts(night)) for night in nights.nights(data)]
     return pages.page(
-        visit, "refreshes.html", nights=nights.nights(data), timed=nights.is_timed(data), held=held, moved=shown
+        visit,
+        "refreshes.html",
+        nights=listed,
+        timed=nights.is_timed(data),
+        held=held,
+        moved=shown,
     )
 
 

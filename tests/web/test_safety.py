@@ -24,7 +24,12 @@ from tests.web.conftest import Client, Clients
 from tests.web.test_library import session_of
 from tests.words import phrase, said
 
-PREFIXES = {"/library": Right.LIBRARY, "/safety": Right.SAFETY, "/admin/health": Right.MODELS}
+PREFIXES = {
+    "/library": Right.LIBRARY,
+    "/safety": Right.SAFETY,
+    "/admin/health": Right.MODELS,
+    "/admin/backup": Right.MODELS,
+}
 
 
 def stop(client: Client, what: str, reason: str = "doses under review") -> int:
@@ -322,7 +327,7 @@ def test_the_machine_page_says_what_never_ran_and_what_was_changed(copied_client
     page = admin.get("/admin/health").text
     assert said("web.health.no_night") in page
     assert said("web.health.changed") not in page
-    (copied_clients.settings.data / "localmed.toml").write_text("", "utf-8")
+    (copied_clients.settings.data / "localmed.toml").write_text("[ask]\npassages = 3\n", "utf-8")
     assert said("web.health.changed") in admin.get("/admin/health").text
 
 

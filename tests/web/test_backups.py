@@ -1,0 +1,44 @@
+"""The backup page: its folder is set, a backup is made and checked without a shell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from localmed.config import load
+from localmed.upkeep import backup
+from tests.web.conftest import Clients
+from tests.words import phrase, said
+
+
+def test_a_backup_is_set_up_made_and_checked_in_the_window(copied_clients: Clients, tmp_path: Path) -> None:
+    admin, folder = copied_clients("admin"), tmp_path / "backups"
+    folder.mkdir()
+    assert "No backup folder is set" in admin.get("/admin/backup").text
+    assert admin.form("/admin/backup/make").status_code == 400, "no folder yet"
+    assert admin.form("/admin/backup/folder", folder=str(folder)).status_code == 200
+    assert load(copied_clients.settings.data).backup.folder == str(folder)
+    page = admin.form("/admin/backup/make").text
+    (name,) = backup.backups(folder)
+    assert name in page
+    assert "None has been made" not in page
+    assert phrase("backup.whole") in admin.form("/admin/backup/check").text
+    stored = next(path for path in (folder / name / "data").rglob("*") if path.is_file() and path.stat().st_size)
+    stored.chmod(0o600)
+    stored.write_bytes(b"flipped")
+    page = admin.form("/admin/backup/check").text
+    assert phrase("backup.whole") not in page
+    assert phrase("backup.incomplete") in page
+    assert said("action_name.setting") in copied_clients("safety").get("/safety/log").text
+
+
+@pytest.mark.parametrize("folder", ["", "backups", "/nowhere/at/all", "{data}/inside"])
+def test_a_folder_of_no_use_is_refused_and_nothing_is_written(copied_clients: Clients, folder: str) -> None:
+    data = copied_clients.settings.data
+    (data / "inside").mkdir()
+    admin = copied_clients("admin")
+    page = admin.form("/admin/backup/folder", folder=folder.format(data=data))
+    assert page.status_code == 400
+    assert not (data / "localmed.toml").exists()
+    assert copied_clients("librarian").form("/admin/backup/folder", folder="/tmp").status_code == 403
