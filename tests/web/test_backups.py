@@ -15,14 +15,14 @@ from tests.words import phrase, said
 def test_a_backup_is_set_up_made_and_checked_in_the_window(copied_clients: Clients, tmp_path: Path) -> None:
     admin, folder = copied_clients("admin"), tmp_path / "backups"
     folder.mkdir()
-    assert "No backup folder is set" in admin.get("/admin/backup").text
+    assert "no backup folder is set" in admin.get("/admin/backup").text
     assert admin.form("/admin/backup/make").status_code == 400, "no folder yet"
     assert admin.form("/admin/backup/folder", folder=str(folder)).status_code == 200
     assert load(copied_clients.settings.data).backup.folder == str(folder)
     page = admin.form("/admin/backup/make").text
     (name,) = backup.backups(folder)
     assert name in page
-    assert "None has been made" not in page
+    assert "none has been made" not in page
     assert phrase("backup.whole") in admin.form("/admin/backup/check").text
     stored = next(path for path in (folder / name / "data").rglob("*") if path.is_file() and path.stat().st_size)
     stored.chmod(0o600)
