@@ -12,9 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from difflib import SequenceMatcher
 from functools import partial
-from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,7 +31,7 @@ from localmed.library.state import Quarantined, quarantined, rows
 from localmed.messages import from_text
 from localmed.site import governing, stops
 from localmed.site.importing import manifest_of
-from localmed.text.furniture import spans
+from localmed.text.differences import Line, lines
 from localmed.text.language import content_words
 
 if TYPE_CHECKING:
@@ -136,25 +134,16 @@ def settable_values(document: Document) -> dict[str, str]:
     return {name: value_of(document, name) for name in FIELDS}
 
 
-def edition_changes(session: Session, old: str, new: str) -> tuple[Document, list[tuple[str, str]]]:
-    """The ``old`` document, and what ``new`` says otherwise: (sentences before, sentences after) in reading order.
-
-    Raise ``UnknownName`` if one of them is not in the library.
-    """
+def lines_of(session: Session, document: str) -> tuple[Document, list[Line]]:
+    """A document and its headings and sentences; raise ``UnknownName`` if it is not in the library."""
     with session.workspace() as workspace:
-        before, after = _document(workspace, old), _document(workspace, new)
-        said, says = (_sentences(workspace.library.lexical.of_document(one.id)) for one in (before, after))
-    found = SequenceMatcher(None, said, says, autojunk=False).get_opcodes()
-    return before, [(" ".join(said[i:j]), " ".join(says[k:m])) for tag, i, j, k, m in found if tag != "equal"]
+        return _document(workspace, document), lines(workspace.library.lexical.of_document(document))
 
 
-def _sentences(document: Iterable[Passage]) -> list[str]:
-    """The headings and sentences, in reading order."""
-    said: list[str] = []
-    for headings, passages in groupby(document, key=lambda it: it.headings):
-        said += headings[-1:]
-        said += [it.text[start:end] for it in passages for start, end in spans(it)]
-    return said
+def is_title_set(session: Session, document: Document) -> bool:
+    """Whether a librarian has set the document's title."""
+    with session.workspace() as workspace:
+        return "title" in workspace.library.catalogue.governed.of(document)
 
 
 def newer_edition(session: Session, document: str) -> tuple[Document, str] | None:

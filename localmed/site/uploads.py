@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from localmed.domain import Document, Message, Status, message
+from localmed.domain import Document, Message, Passage, Status, message
 from localmed.domain.accounts import Right
 from localmed.domain.errors import InputError, LimitExceeded, LocalmedError, NotAllowed, UnknownName, UsageError
 from localmed.ingest.sources import Source
@@ -32,12 +32,15 @@ from localmed.messages import from_text, to_text
 from localmed.process.files import told_if_full
 from localmed.process.hooks import SILENT, Hooks
 from localmed.site import changes, governing, importing, lookups
+from localmed.text import differences
+from localmed.text.differences import Line
 
 if TYPE_CHECKING:
     from localmed.site.session import Session
 
 FOLDER, WAITING = layout.UPLOADS, "waiting"
 PREVIEW = ".preview."  # prefix of preview files; no upload's name begins with a dot
+LINES = ".lines"  # headings and sentences of a file with a single document
 BEFORE = ".before"  # the file that a publication replaces, until it is done
 LONGEST_NAME = 180  # bytes of a file's name; file systems take 255
 NEAR = "near"  # key of ``Upload.proposed``: ids of documents with nearly its text
@@ -139,6 +142,19 @@ def preview_of(session: Session, waiting: Upload, language: str) -> Path:
     return _waiting(session.data) / waiting.id / f"{PREVIEW}{language}"
 
 
+def note_lines(session: Session, waiting: Upload, passages: Sequence[Passage]) -> None:
+    """Keep the headings and sentences of its only document, to compare with another edition."""
+    (_waiting(session.data) / waiting.id / LINES).write_text(json.dumps(differences.lines(passages)), "utf-8")
+
+
+def lines_of(session: Session, waiting: Upload) -> list[Line]:
+    """Its headings and sentences; empty if it was not read, or has several documents."""
+    try:
+        return [Line(*line) for line in json.loads((_waiting(session.data) / waiting.id / LINES).read_bytes())]
+    except FileNotFoundError:
+        return []
+
+
 def note_look(
     session: Session, waiting: Upload, look: Message, reads: bool, proposed: Mapping[str, str] | None = None
 ) -> None:
@@ -184,8 +200,24 @@ def predecessors(session: Session, waiting: Upload, title: str) -> list[tuple[Do
     own, near = {it.id for it in _documents(session, waiting)}, waiting.proposed.get(NEAR, "").split()
     stored = lookups.documents(session, waiting.collection)
     current = [one for one in stored if one.status is Status.CURRENT and one.id not in own]
-    same = [one for one in current if _normalised_title(one.title) == _normalised_title(title)]
+    same = [one for one in current if is_titled_alike(one.title, title)]
     return [(one, True) for one in same] + [(one, False) for one in current if one.id in near and one not in same]
+
+
+def is_misnamed_again(session: Session, waiting: Upload, old: Document, title: str) -> bool:
+    """Whether ``title`` is one that a librarian corrected in ``old``; not if both print theirs as headings."""
+    _, before = lookups.lines_of(session, old.id)
+    printed = _is_heading(old.title, before) and _is_heading(title, lines_of(session, waiting))
+    return not is_titled_alike(old.title, title) and not printed
+
+
+def _is_heading(title: str, lines: Sequence[Line]) -> bool:
+    return any(is_titled_alike(title, heading) for heading in {line.heading for line in lines})
+
+
+def is_titled_alike(title: str, other: str) -> bool:
+    """Whether two titles differ in punctuation and the year of an edition at most."""
+    return _normalised_title(title) == _normalised_title(other)
 
 
 def _normalised_title(title: str) -> str:

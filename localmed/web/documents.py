@@ -6,7 +6,7 @@ document; the audit log tells safety officers who received them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -24,6 +24,7 @@ from localmed.process.hooks import Hooks
 from localmed.site import changes, lookups
 from localmed.site.governing import Change
 from localmed.site.session import Session
+from localmed.text.differences import Line, differences
 from localmed.text.language import clean
 from localmed.web import pages
 from localmed.web.job_pages import begin, change
@@ -181,9 +182,24 @@ def one(visit: Librarian, document_id: str) -> Response:
 @router.get("/{document_id}/changes/{old_id}")
 def changed(visit: Librarian, document_id: str, old_id: str) -> Response:
     """What the document says otherwise than an older one."""
-    document = lookups.document(visit.session, document_id)
-    old, rows = lookups.edition_changes(visit.session, old_id, document_id)
-    return pages.page(visit, "changes.html", document=document, old=old, rows=rows[:CHANGES], more=len(rows) - CHANGES)
+    document, after = lookups.lines_of(visit.session, document_id)
+    return changes_page(visit, f"/library/documents/{document_id}", document.title, document.edition, after, old_id)
+
+
+def changes_page(visit: Visit, back: str, title: str, edition: str, after: Sequence[Line], old_id: str) -> Response:
+    """What ``after``, the lines of a document or of an upload, say otherwise than the document ``old_id``."""
+    old, before = lookups.lines_of(visit.session, old_id)
+    found = differences(before, after)
+    return pages.page(
+        visit,
+        "changes.html",
+        back=back,
+        title=title,
+        edition=edition,
+        old=old,
+        rows=found[:CHANGES],
+        more=len(found) - CHANGES,
+    )
 
 
 def _document_page(

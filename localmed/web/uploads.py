@@ -81,6 +81,9 @@ def read_uploads(session: Session, waiting: list[Upload], hooks: Hooks) -> Messa
                 content = "".join(page.chunks()).encode(errors="replace")
                 replace(uploads.preview_of(session, upload, language), content)
         reads = file is not None and file.outcome in TAKEN
+        if file and len(file.documents) == 1:
+            ((_, passages), _) = file.documents[0]
+            uploads.note_lines(session, upload, passages)
         uploads.note_look(session, upload, _outcome(file), reads, _proposal(session, upload, file))
     return message("upload.looked", count=len(waiting))
 
@@ -119,27 +122,30 @@ def _upload_page(
 ) -> Response:
     """The page of ``waiting``; after a ``fault`` with what was ``typed``, and ``chosen`` to be replaced.
 
-    A document of its title is chosen unless it is the newer edition. Owner and review date are filled in from the
-    first document that it may supersede.
+    A document of its title is chosen unless it is the newer edition. What the first document that it may supersede has
+    is filled in.
     """
-    allowed = uploads.may_publish(visit.session, waiting)
-    there = uploads.preview_of(visit.session, waiting, visit.language).is_file()
-    values = typed or uploads.asked(visit.session, waiting)
+    session, inherited = visit.session, dict[str, str]()
+    values = typed or uploads.asked(session, waiting)
     edition = values.get("edition", "")
+    found = uploads.predecessors(session, waiting, values.get("title", ""))
+    if before := [old for old, _ in found if not typed and not uploads.is_older(edition, old.edition)]:
+        inherited = _values_of_edition_before(session, waiting, before[0], values)
+        values = {**values, **inherited}
+        found = uploads.predecessors(session, waiting, values.get("title", ""))
     olds = [
         (old, same, old.id in chosen if typed else same and not uploads.is_older(edition, old.edition))
-        for old, same in uploads.predecessors(visit.session, waiting, values.get("title", ""))
+        for old, same in found
     ]
-    gone = uploads.replaced_documents(visit.session, waiting)
-    before = [old for old, _, _ in olds if not uploads.is_older(edition, old.edition)]
-    inherited = _values_of_edition_before(before[0], values) if before and not typed else {}
+    gone = uploads.replaced_documents(session, waiting)
     return pages.page(
         visit,
         "uploaded.html",
         upload=waiting,
-        allowed=allowed,
-        there=there,
-        values=values | inherited,
+        allowed=uploads.may_publish(session, waiting),
+        there=uploads.preview_of(session, waiting, visit.language).is_file(),
+        compared=uploads.lines_of(session, waiting),
+        values=values,
         inherited=inherited,
         fault=fault,
         olds=olds,
@@ -149,11 +155,26 @@ def _upload_page(
     )
 
 
-def _values_of_edition_before(old: Document, values: dict[str, str]) -> dict[str, str]:
-    """Owner and review date of ``old`` that ``values`` lack; no review date that has passed."""
+def _values_of_edition_before(
+    session: Session, waiting: Upload, old: Document, values: dict[str, str]
+) -> dict[str, str]:
+    """Owner and review date of ``old`` that ``values`` lack; no review date that has passed. And a corrected title."""
     governance, today = old.governance, date.today().isoformat()
     known = {"owner": governance.owner, "review_by": "" if governance.overdue(today) else governance.review_by}
-    return {name: value for name, value in known.items() if value and not values.get(name)}
+    inherited = {name: value for name, value in known.items() if value and not values.get(name)}
+    if lookups.is_title_set(session, old) and uploads.is_misnamed_again(session, waiting, old, values.get("title", "")):
+        inherited["title"] = old.title
+    return inherited
+
+
+@router.get("/{upload_id}/changes/{old_id}")
+def changed(visit: Librarian, upload_id: str, old_id: str) -> Response:
+    """What the upload says otherwise than a document of the library."""
+    waiting = uploads.upload(visit.session, upload_id)
+    values, lines = uploads.asked(visit.session, waiting), uploads.lines_of(visit.session, waiting)
+    title = values.get("title") or waiting.name
+    back = f"/library/upload/{upload_id}"
+    return documents.changes_page(visit, back, title, values.get("edition", ""), lines, old_id)
 
 
 @router.get("/{upload_id}/preview")

@@ -30,7 +30,7 @@ def test_a_backup_is_set_up_made_and_checked_in_the_window(copied_clients: Clien
     page = admin.form("/admin/backup/check").text
     assert phrase("backup.whole") not in page
     assert phrase("backup.incomplete") in page
-    assert said("action_name.setting") in copied_clients("safety").get("/safety/log").text
+    assert said("action_name.setting") in copied_clients("safety").get("/safety").text
 
 
 @pytest.mark.parametrize("folder", ["", "backups", "/nowhere/at/all", "{data}/inside"])

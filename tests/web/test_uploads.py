@@ -445,3 +445,21 @@ def test_two_uploads_of_one_name_and_two_titles_are_not_published_together(copie
     refused = librarian.form("/library/upload/publish", collection="ward")
     assert said("upload.one_by_one", names=("protocol.md",)) in refused.text
     assert len(waiting(copied_clients)) == 2
+
+
+def test_a_corrected_title_is_kept_by_the_next_edition_and_changes_are_shown_before_it(copied_clients: Clients) -> None:
+    session, librarian = session_of(copied_clients), copied_clients("librarian")
+    lines = b"".join(b"Step %d: rub palm against palm for %d seconds.\n" % (n, 10 + n) for n in range(12))
+    published(copied_clients, b"# Final draft\n\n" + lines, "hand.md", title="Hand rub", edition="2023")
+    old = next(one for one in lookups.documents(session) if one.title == "Hand rub")
+    send(librarian, b"# Final draft\n\n" + lines.replace(b"21 seconds", b"25.5 seconds"), "hand-2.md")
+    (upload,) = waiting(copied_clients)
+    page = librarian.get(f"/library/upload/{upload.id}").text
+    assert 'name="title" type="text" value="Hand rub"' in page
+    assert said("web.upload.same_title", title="Hand rub", edition="2023") in page
+    assert "checked" in box(page, old.id)
+    changed = librarian.get(f"/library/upload/{upload.id}/changes/{old.id}").text
+    assert "for <mark>21</mark> seconds" in changed
+    assert "for <mark>25.5</mark> seconds" in changed
+    assert "Step 1:" not in changed
+    assert '<th scope="row">Final draft</th>' in changed
