@@ -8,6 +8,7 @@ by which its page, its sources and a follow-up are found.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Annotated, Any
@@ -83,9 +84,10 @@ def form_page(visit: Visit, typed: str = "", fault: Message | None = None, asked
     text = pages.texts(visit.language)
     starred, newest = lookups.first_documents(visit.session, visit.language)
     newest_answers = [kept for kept in history.listing(visit.session, LOOKED)[0] if not kept.of_patient]
-    asked = {kept.asked_text: path_of(kept) for kept in reversed(newest_answers)}
+    last = list({kept.asked_text: kept for kept in reversed(newest_answers)}.values())[-LAST:][::-1]
+    gone = [text("documents.status_withdrawn") if since else "" for since in _withdrawn_since(visit, last)]
     lists: dict[str, Any] = {
-        "last": [(path, asked_text, "") for asked_text, path in reversed(asked.items())][:LAST],
+        "last": [(path_of(kept), kept.asked_text, told) for kept, told in zip(last, gone, strict=True)],
         "favourites": [(f"/documents/{it.id}", it.title, it.edition) for it in starred],
         "newest": [(f"/documents/{it.id}", it.title, it.edition) for it in newest],
         "beside_ways": [(place.path, text(place.code), "") for place in _ways_beside(visit)],
@@ -352,13 +354,18 @@ def report(
     return pages.redirect(path_of(kept), notice="reported")
 
 
+def _withdrawn_since(visit: Visit, answers: Sequence[Kept]) -> list[tuple[Message, ...]]:
+    """For each answer, what tells of the documents behind it that were withdrawn since."""
+    since = history.withdrawals(visit.session, (piece for kept in answers for piece in kept.answer.evidence))
+    cited = [dict.fromkeys(piece.passage.document_id for piece in kept.answer.evidence) for kept in answers]
+    return [tuple(dict.fromkeys(since[one] for one in documents if one in since)) for documents in cited]
+
+
 @router.get("/history")
 def listing(visit: Asking) -> Response:
     """The visitor's kept answers, newest first."""
     listed, unopened = history.listing(visit.session)
-    since = history.withdrawals(visit.session, (piece for kept in listed for piece in kept.answer.evidence))
-    cited = [dict.fromkeys(piece.passage.document_id for piece in kept.answer.evidence) for kept in listed]
-    gone = [dict.fromkeys(since[document] for document in documents if document in since) for documents in cited]
+    gone = _withdrawn_since(visit, listed)
     told = {"days": visit.site.settings.web.history_days, "hours": history.PATIENT_HOURS, "unopened": unopened}
     return pages.page(visit, "history.html", answers=list(zip(listed, gone, strict=True)), **told)
 

@@ -87,7 +87,8 @@ def reply(request: Request, error: LocalmedError, visit: Visit | None = None) ->
         return pages.redirect("/login", next=request.url.path if request.method == "GET" else "", notice="signed_out")
     visitor = visit or visits.anybody(request)
     lines = sentences(told_parts(error, visitor), visitor.language)
-    page = pages.page(visitor, "error.html", status_of(error), lines=lines)
+    status = status_of(error)
+    page = pages.page(visitor, "error.html", status, lines=lines, missing=status in (403, 404))
     page.headers.update(headers_of(error))
     return page
 
