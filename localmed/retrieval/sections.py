@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import groupby
+from itertools import combinations, groupby
 
 from localmed.domain import Hit, Passage
 from localmed.domain.findings import Line, Question, Section
@@ -32,8 +32,8 @@ from localmed.retrieval.weights import of_terms
 from localmed.text import measures, medicines, synonyms
 from localmed.text.amounts import amounts
 from localmed.text.furniture import line_spans, states_nothing
-from localmed.text.language import fold
-from localmed.text.negation import denied
+from localmed.text.language import content_words, fold
+from localmed.text.negation import denied, denies
 from localmed.text.tables import Names, cues
 
 LONGEST = 6_000  # characters of a section; a longer one is cut around its best passage
@@ -47,6 +47,7 @@ ASKED = 0.1  # added to a line with an amount if the question asks for one
 NAMED = ("conditions", "procedures")  # what is lacking if no section names it
 GENERAL = frozenset({"infection", "alcohol"})  # everyday words among the conditions
 
+_CLAUSE = re.compile(r"[,.;:?!，。；：？！](?!\d)|\b(?:and|but)\b")
 _CELL = re.compile(r"([^:：;；]{1,80})(?:: |：)([^;；]+)(?:[;；]|$)")  # of a table's row, see ingest/readers/tables.py
 _DEGREE = re.compile(r"(?i)(?:very )?(?:low|high|mild|moderate|severe)(?: risk)?|极?[低中高轻重][度危]?")  # a cell
 
@@ -88,6 +89,7 @@ def sections(
             study = studies(hit.passage.collection)
             population = tuple(_population(passages)) if study else ()
             taken.append(Section(hit, lines, len(shown) < len(whole), study, population))
+    taken = _as_denied(taken, read.typed)
     near = similar(list(dict.fromkeys(line.passage.id for one in taken for line in one.lines)))
     weights = of_terms(f"{read.typed} {read.further}", index)
     asked = [one for one in subjects(read) if one.written not in lacking]
@@ -148,6 +150,27 @@ def sections(
         replace(one, lines=_marked(one.lines, scores, nearest - NEAR if near else FEWER * max(scores)))
         for one, scores in made
     )
+
+
+def _as_denied(found: Sequence[Section], question: str) -> list[Section]:
+    """``found`` with the heading that fits first, where two of one document say yes and no to a word of the question.
+
+    "Can swallow" and "cannot swallow" have one meaning to encoders, and nearly the same words.
+    """
+    ordered = list(found)
+    clauses = [(frozenset(content_words(one)), denies(fold(one))) for one in _CLAUSE.split(question) if one]
+    heads = [(frozenset(content_words(head)), denies(fold(head))) for head in map(_heading, found)]
+    for (first, (words, no)), (second, (others, not_)) in combinations(zip(found, heads, strict=True), 2):
+        if no is not not_ and first.best.passage.document_id == second.best.passage.document_id:
+            said = {denied for asked, denied in clauses if asked & words & others}
+            if said == {not_} and ordered.index(first) < ordered.index(second):
+                ordered.remove(second)
+                ordered.insert(ordered.index(first), second)
+    return ordered
+
+
+def _heading(section: Section) -> str:
+    return " ".join(section.best.passage.headings[-1:])
 
 
 def others_answer_better(read: Question, own: Sequence[Section], others: Sequence[Section]) -> bool:

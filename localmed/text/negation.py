@@ -78,6 +78,11 @@ def _before_sign() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str], r
 
 
 @cache
+def _next_to_sign() -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{'|'.join(listed(_entry('denied')['next_en']))})[ -]$")
+
+
+@cache
 def _missing() -> re.Pattern[str]:
     entry = _entry("missing")
     return re.compile(rf"(?:{in_words(entry['en'])})|{in_characters(entry['zh'])}")
@@ -89,6 +94,8 @@ def denied(clause: str, start: int) -> bool:
         return False
     english, but_not, chinese, but_not_chinese = _before_sign()
     before = clause[max(0, start - BEFORE) : start]
+    if _next_to_sign().search(before):
+        return True
     if match := chinese.search(before):
         return not but_not_chinese.search(match["between"])
     match = english.search(_ANOTHER.split(before)[-1])
