@@ -431,3 +431,25 @@ def test_the_other_language_stands_first_where_only_it_is_on_what_is_named(
     others = made(index, (OF_OTHERS,), typed, 0)
     assert others_answer_better(Question(typed), ours, others) is better
     assert not others_answer_better(Question(typed), ours, ())
+
+
+@pytest.mark.parametrize(
+    ("typed", "yes_first", "no_first"),
+    [
+        ("BM 2.8, not safe to swallow", 1, 1),
+        ("BM 2.8 cannot swallow", 1, 1),
+        ("BM 2.8, not diabetic, can swallow", 0, 0),
+        ("low glucose, awake, swallow is fine", 0, 0),
+        ("low glucose, not improving", 0, 1),
+        ("swallow test? cannot swallow now", 0, 1),
+    ],
+)
+def test_of_two_headings_that_say_yes_and_no_the_one_that_fits_comes_first(
+    index: LexicalIndex, typed: str, yes_first: int, no_first: int
+) -> None:
+    both = (
+        of_section("Give juice.", "Awake and can swallow", "0-10"),
+        of_section("Give nothing by mouth.", "Unconscious or cannot swallow", "10-20"),
+    )
+    assert made(index, both, typed, 0, 1)[0].best.passage == both[yes_first]
+    assert made(index, both, typed, 1, 0)[0].best.passage == both[no_first]
