@@ -33,7 +33,7 @@ from localmed.text import measures, medicines, synonyms
 from localmed.text.amounts import amounts
 from localmed.text.furniture import line_spans, states_nothing
 from localmed.text.language import content_words, fold
-from localmed.text.negation import denied, denies
+from localmed.text.negation import after_denial, denied
 from localmed.text.tables import Names, cues
 
 LONGEST = 6_000  # characters of a section; a longer one is cut around its best passage
@@ -158,19 +158,23 @@ def _as_denied(found: Sequence[Section], question: str) -> list[Section]:
     "Can swallow" and "cannot swallow" have one meaning to encoders, and nearly the same words.
     """
     ordered = list(found)
-    clauses = [(frozenset(content_words(one)), denies(fold(one))) for one in _CLAUSE.split(question) if one]
-    heads = [(frozenset(content_words(head)), denies(fold(head))) for head in map(_heading, found)]
-    for (first, (words, no)), (second, (others, not_)) in combinations(zip(found, heads, strict=True), 2):
-        if no is not not_ and first.best.passage.document_id == second.best.passage.document_id:
-            said = {denied for asked, denied in clauses if asked & words & others}
-            if said == {not_} and ordered.index(first) < ordered.index(second):
-                ordered.remove(second)
-                ordered.insert(ordered.index(first), second)
+    clauses = [_yes_and_no(clause) for clause in _CLAUSE.split(question)]
+    affirmed = frozenset[str]().union(*(yes for yes, _ in clauses))
+    denied_words = frozenset[str]().union(*(no for _, no in clauses))
+    heads = [_yes_and_no(" ".join(one.best.passage.headings[-1:])) for one in found]
+    for (first, (yes, no)), (second, (also_yes, also_no)) in combinations(zip(found, heads, strict=True), 2):
+        of_one = first.best.passage.document_id == second.best.passage.document_id
+        fits = yes & also_no & denied_words - affirmed or no & also_yes & affirmed - denied_words
+        if of_one and fits and ordered.index(first) < ordered.index(second):
+            ordered.remove(second)
+            ordered.insert(ordered.index(first), second)
     return ordered
 
 
-def _heading(section: Section) -> str:
-    return " ".join(section.best.passage.headings[-1:])
+def _yes_and_no(clause: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The content words of a clause, and of them those after a denial."""
+    no = frozenset(content_words(after_denial(fold(clause))))
+    return frozenset(content_words(clause)) - no, no
 
 
 def others_answer_better(read: Question, own: Sequence[Section], others: Sequence[Section]) -> bool:

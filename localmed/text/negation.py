@@ -50,6 +50,13 @@ def denies(folded: str) -> bool:
     return bool(_denies().search(without_limits(folded)))
 
 
+def after_denial(folded: str) -> str:
+    """What follows the first denial of a folded clause; "" without one."""
+    plain = without_limits(folded)
+    match = _denies().search(plain)
+    return plain[match.end() :] if match else ""
+
+
 def without_denials(folded: str) -> str:
     """``folded`` text without words of denial."""
     return _denies().sub(" ", without_limits(folded))

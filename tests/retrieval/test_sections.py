@@ -442,14 +442,15 @@ def test_the_other_language_stands_first_where_only_it_is_on_what_is_named(
         ("low glucose, awake, swallow is fine", 0, 0),
         ("low glucose, not improving", 0, 1),
         ("swallow test? cannot swallow now", 0, 1),
+        ("sugar is 2.9 in a fitting patient", 0, 1),
     ],
 )
 def test_of_two_headings_that_say_yes_and_no_the_one_that_fits_comes_first(
     index: LexicalIndex, typed: str, yes_first: int, no_first: int
 ) -> None:
     both = (
-        of_section("Give juice.", "Awake and can swallow", "0-10"),
-        of_section("Give nothing by mouth.", "Unconscious or cannot swallow", "10-20"),
+        of_section("Give juice.", "Patient who is awake and can swallow", "0-10"),
+        of_section("Give nothing by mouth.", "Patient who is unconscious or cannot swallow", "10-20"),
     )
     assert made(index, both, typed, 0, 1)[0].best.passage == both[yes_first]
     assert made(index, both, typed, 1, 0)[0].best.passage == both[no_first]
