@@ -183,18 +183,32 @@ class InteractionPart:
 
 
 @dataclass(frozen=True, slots=True)
-class ValuePart:
-    """A value of the record, and the shown table rows and sentences whose range contains it."""
+class CautionPart:
+    """A medicine of the record, and shown sentences that warn and name it or its class (``named``, as written)."""
 
-    value: Measured
+    entry: RecordEntry
+    named: tuple[str, ...]
     statements: tuple[Statement, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class ValuePart:
+    """A value of the record, and the shown table rows and sentences whose range contains it.
+
+    ``words`` are the record's sentence if its value is only quoted.
+    """
+
+    value: Measured
+    statements: tuple[Statement, ...]
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class NotJudgedPart(_NoStatements):
-    """Aspects of patient and sources that were not assessed."""
+    """Aspects of patient and sources that were not assessed; ``first`` where they stand in the place of warnings."""
 
     matters: tuple[Message, ...]
+    first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,7 +376,7 @@ class ConceptPart(_NoStatements):
 
 Part: TypeAlias = (
     OlderPart | LinePart | TermPart | UnexplainedPart | QuestionPart | ReadingLevelPart | DepartmentPart |
-    PicoPart | RecordPart | AllergyPart | InteractionPart | ValuePart | NotJudgedPart |
+    PicoPart | RecordPart | AllergyPart | InteractionPart | CautionPart | ValuePart | NotJudgedPart |
     SourceLevelPart | CitationsPart | SupportPart | ResponsePart | AlertPart | ClaimPart | EvidenceQualityPart |
     StudiesPart | SourcePlanPart | ConceptPart
 )  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any
 from localmed.domain import Message, Statement, message
 from localmed.domain.parts import (
     AllergyPart,
+    CautionPart,
     InteractionPart,
     NotJudgedPart,
     PicoPart,
@@ -76,6 +77,12 @@ def interaction(part: InteractionPart, language: str) -> PartView:
     return _warning(warning, _statements(part.statements, language), language)
 
 
+def caution(part: CautionPart, language: str) -> PartView:
+    """The record's words, and the warnings that name its medicine or the class."""
+    warning = message("ebm.caution", words=part.entry.words, names=part.named)
+    return _warning(warning, _statements(part.statements, language), language)
+
+
 def _written(part: InteractionPart) -> str:
     """The medicines of the entry as it writes them, without amounts: the sources say nothing of those."""
     return ", ".join(dict.fromkeys(it.written for it in medicines.mentions(part.entry.text))) or part.entry.text
@@ -90,14 +97,16 @@ def value(part: ValuePart, language: str) -> PartView:
     """The record's value, and the rows of tables that it falls into."""
     name = by_name(part.value.name)
     called = name.chinese if language == "zh" else name.name
-    title = words(message("ebm.rows", name=called, value=part.value.written), language)
+    code = "ebm.rows_quoted" if part.words else "ebm.rows"
+    title = words(message(code, name=called, value=part.value.written, words=part.words), language)
     return PartView(title, (), _statements(part.statements, language))
 
 
 def not_judged(part: NotJudgedPart, language: str) -> PartView:
     """What nobody judged, a line each."""
     rows = tuple(Row("", words(matter, language)) for matter in part.matters)
-    return PartView(words(message("ebm.not_judged"), language), rows)
+    title = "ebm.check_first" if part.first else "ebm.not_judged"
+    return PartView(words(message(title), language), rows, warning=part.first)
 
 
 def source_level(part: SourceLevelPart, language: str) -> PartView:
@@ -121,6 +130,7 @@ VIEWS: Mapping[type, Any] = {
     PicoPart: pico,
     RecordPart: record,
     AllergyPart: allergy,
+    CautionPart: caution,
     InteractionPart: interaction,
     ValuePart: value,
     NotJudgedPart: not_judged,

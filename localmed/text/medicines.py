@@ -17,7 +17,7 @@ from localmed.text.tables import Names, key, listed, rows, table
 
 STEM = 2  # letters before an ending at least; Chinese characters that count with it
 _SHORT_STEMS = {"pril": 3, "arin": 3}  # April
-_SETTINGS = ("reviewed", "salts", "reactions", "combinations")
+_SETTINGS = ("reviewed", "salts", "wider", "reactions", "combinations")
 _NO_ENDING = frozenset(["nystatin", "cholesterol", "histidine", "program", "vir", "phenazone"])
 
 
@@ -170,6 +170,28 @@ def met_by(allergy: str, text: str) -> tuple[str, ...]:
     taken = {name for mention in allergic for name in mention.ingredients}
     met = (it for it in mentions(text) if own & {*it.classes} or taken & {*it.ingredients})
     return tuple(dict.fromkeys(mention.written for mention in met))
+
+
+def named_in(taken: str, text: str) -> tuple[str, ...]:
+    """The names in ``text`` of the medicines ``taken``, of their classes, or of several classes ("anticoagulant")."""
+    own, found = mentions(taken), mentions(text)
+    known, classes = {name for it in own for name in it.ingredients}, {name for it in own for name in it.classes}
+    words, of = _wider()
+    met = [it.written for it in found if (known & {*it.ingredients} if it.ingredients else classes & {*it.classes})]
+    rest = _without(fold(text), [(it.start, it.end) for it in found])  # "direct oral anticoagulants" are one class
+    met += [match.name for match in words.matches(rest) if classes & of[match.name]]
+    return tuple(dict.fromkeys(met))
+
+
+@cache
+def _wider() -> tuple[Names, Mapping[str, frozenset[str]]]:
+    """Words for several classes, and the classes of each."""
+    of = {
+        key(name): frozenset(listed(cells[1]))
+        for cells in rows(table("medicines")["wider"]["words"])
+        for name in listed(cells[0])
+    }
+    return Names(of), of
 
 
 @cache

@@ -14,7 +14,7 @@ searched for, together with those of question and answer, and with a short quest
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 
 from localmed.answering.practice import ELEMENTS, PICO, Pico, PicoInput, by_labels, in_words
@@ -35,6 +35,7 @@ from localmed.domain import (
 from localmed.domain.findings import Finding, Line
 from localmed.domain.parts import (
     AllergyPart,
+    CautionPart,
     InteractionPart,
     NotJudgedPart,
     PicoPart,
@@ -42,14 +43,15 @@ from localmed.domain.parts import (
     SourceLevelPart,
     ValuePart,
 )
-from localmed.domain.patient import EntryKind, PatientRecord, RecordEntry
+from localmed.domain.patient import EntryKind, Measured, PatientRecord, RecordEntry
 from localmed.library.graph import Relation
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.conflicts import differences
 from localmed.retrieval.sections import begins_with_a_medicine
 from localmed.retrieval.tiers import Tier
 from localmed.text import measures, medicines, synonyms
-from localmed.text.language import content_words, detect, fold
+from localmed.text.language import aligned, content_words, detect, fold
+from localmed.text.negation import warns
 from localmed.text.publications import level
 from localmed.text.tables import Names, cues
 from localmed.workflows import finding
@@ -234,13 +236,14 @@ def _warnings(case: Case, answer: Answer, filters: SearchFilter) -> Step[tuple[t
         evidence, naming, of_kinds = yield from _search_together(case, case.record, proposed, filters, answer)
         interacting += together(case.record, frozenset(proposed), (*(text for _, text in quoted), *naming))
         interacting += of_kinds
-    shown_rows = rows(case.record, answer, case.medicines, frozenset(proposed))
+    told = {one.text for part in interacting for one in part.statements}
     parts: tuple[Part, ...] = (
         *allergies(case.record, (*answer.shown, *read)),
         *dict.fromkeys(interacting),
-        *shown_rows,
+        *cautions(case.record, frozenset(proposed), [one for one in (*answer.shown, *read) if one.text not in told]),
+        *rows(case.record, answer, case.medicines, frozenset(proposed)),
     )
-    return parts, (*answer.evidence, *evidence)
+    return parts or (NotJudgedPart((message("ebm.no_match"),), first=True),), (*answer.evidence, *evidence)
 
 
 def _search_together(
@@ -253,7 +256,9 @@ def _search_together(
     """
     own = dict.fromkeys(name for entry in record.entries for name in _taken(entry))
     kinds = [
-        one for one in synonyms.named(case.question) if any(synonyms.is_in("treatments", name) for name in one.names)
+        one
+        for one in synonyms.named(case.question)
+        if any(synonyms.is_in("treatments", name) for name in one.names) and not medicines.ingredients(one.written)
     ]
     each = [f"{' '.join(one.written for one in kinds)} {name}" for name in [*own][:SEARCHED_WITH]] if kinds else []
     lines: list[Line] = []
@@ -265,7 +270,10 @@ def _search_together(
     both = [
         line
         for line in lines
-        if (names := medicines.ingredients(line.text)) & own.keys() and names & {*named} and len(names & asked) > 1
+        if (names := medicines.ingredients(line.text)) & own.keys()
+        and names & {*named}
+        and len(names & asked) > 1
+        and not _is_on_another(line.text, asked)
     ]
     under = [(line, one) for line in lines for one in kinds if _is_on(one, line) and _above(line.passage) & own.keys()]
     quoted = [*both, *(line for line, _ in under)]
@@ -283,6 +291,12 @@ def _search_together(
     known = {piece.marker for piece in answer.evidence}
     fresh = {piece.marker: piece for piece in pieces if piece.marker not in known}
     return tuple(fresh.values()), tuple(statements[: len(both)]), parts
+
+
+def _is_on_another(text: str, asked: Set[str]) -> bool:
+    """Whether ``text`` is a table's row on another medicine."""
+    first = medicines.ingredients(_BETWEEN.split(text)[0])
+    return begins_with_a_medicine(text) and bool(first) and not first & asked
 
 
 def _is_on(kind: synonyms.Named, line: Line) -> bool:
@@ -310,7 +324,8 @@ _REACTION = cues("records", "quoted")
 def allergies(record: PatientRecord, statements: Sequence[Statement]) -> Iterator[AllergyPart]:
     """The record's allergies to medicines in ``statements``, with these sentences."""
     for entry in record.entries:
-        if entry.kind is EntryKind.ALLERGY or (entry.kind is EntryKind.UNREAD and _REACTION.search(entry.words)):
+        quoted = entry.kind in (EntryKind.UNREAD, EntryKind.NAMED) and _REACTION.search(entry.words)
+        if entry.kind is EntryKind.ALLERGY or quoted:
             named = [(statement, medicines.met_by(entry.text, statement.text)) for statement in statements]
             names = dict.fromkeys(name for _, matches in named for name in matches)
             if names:
@@ -335,9 +350,14 @@ def _taken(entry: RecordEntry) -> frozenset[str]:
     return medicines.ingredients(entry.text) if entry.kind in NAMED else frozenset()
 
 
+def _all_taken(record: PatientRecord) -> frozenset[str]:
+    return frozenset[str]().union(*map(_taken, record.entries))
+
+
 def together(record: PatientRecord, asked: Set[str], statements: Sequence[Statement]) -> Iterator[InteractionPart]:
-    """The record's medicines that ``statements`` name together with an ``asked`` one."""
-    named = [(one, medicines.ingredients(one.text)) for one in statements]
+    """The record's medicines that ``statements`` name together with an ``asked`` one; no table's row on a third."""
+    either = asked | _all_taken(record)
+    named = [(one, medicines.ingredients(one.text)) for one in statements if not _is_on_another(one.text, either)]
     for entry in record.entries:
         own = _taken(entry)
         others = asked - own  # a combination is no partner of what it holds
@@ -345,6 +365,23 @@ def together(record: PatientRecord, asked: Set[str], statements: Sequence[Statem
         if both:
             names = sorted({name for _, matches in both for name in matches})
             yield InteractionPart(entry, ", ".join(names), "", tuple(dict.fromkeys(one for one, _ in both))[:QUOTED])
+
+
+def cautions(record: PatientRecord, asked: Set[str], statements: Sequence[Statement]) -> Iterator[CautionPart]:
+    """The record's medicines that warnings among ``statements`` name, or whose class they name; as ``together``."""
+    either = asked | _all_taken(record)
+    warnings = [one for one in statements if warns(one.text) and not _is_on_another(one.text, either)]
+    for entry in record.entries:
+        named = [(one, medicines.named_in(entry.text, one.text)) for one in warnings if entry.kind in NAMED]
+        if names := dict.fromkeys(name for _, written in named for name in written):
+            yield CautionPart(entry, tuple(names), tuple(one for one, written in named if written)[:QUOTED])
+
+
+def _values(record: PatientRecord) -> dict[tuple[str, float], tuple[Measured, str]]:
+    """The record's values; with its words those that are only quoted, of which nobody knows when they were measured."""
+    quoted = [entry for entry in record.entries if entry.kind is EntryKind.UNREAD]
+    found = [(one, entry.words) for entry in quoted for one in measures.measured(fold(aligned(entry.text)))]
+    return {(one.name, one.value): (one, words) for one, words in (*found, *((one, "") for one in record.results))}
 
 
 def rows(
@@ -356,14 +393,16 @@ def rows(
     medicine. A kidney value stands for the other.
     """
     lines = [(answer.by_marker[line.marker], line) for section in answer.sections for line in section.lines]
-    for result in record.results:
+    known = _values(record)
+    told = set[tuple[str, tuple[Statement, ...]]]()
+    for result, words in known.values():
         measure = measures.by_name(result.name)
         quoted = tuple(
             piece.quotation(line.start, line.end)
             for piece, line in lines
             if (text := piece.passage.text[line.start : line.end])
             and (
-                (piece.passage.table and _is_row_of(measure, text, result.value))
+                (piece.passage.table and _is_row_of(measure, text, result.value, known))
                 or (
                     (not piece.passage.table or proposed & medicines.ingredients(text))
                     and measures.falls_in_sentence(text, measure, result.value)
@@ -371,17 +410,24 @@ def rows(
             )
             and not (asked and (named := medicines.ingredients(text)) and not asked & named)
         )
-        if quoted:
-            yield ValuePart(result, quoted)
+        if quoted and (alike := ("" if measure.name in measures.KIDNEYS else measure.name, quoted)) not in told:
+            told.add(alike)
+            yield ValuePart(result, quoted, words)
 
 
-def _is_row_of(measure: measures.Measure, row: str, value: float) -> bool:
-    """Whether a cell of ``row`` ("Header: cell; Header: cell") has a range of ``measure`` that contains ``value``."""
-    cells = (_CELL.match(cell) for cell in _BETWEEN.split(row))
-    return any(
-        measures.mentioned(cell["header"]) == [measure]
-        and (holds := measures.within(measure, cell["header"], cell["text"]))
-        and holds(value)
-        for cell in cells
-        if cell
-    )
+def _is_row_of(measure: measures.Measure, row: str, value: float, known: Iterable[tuple[str, float]]) -> bool:
+    """Whether a cell of ``row`` ("Header: cell; Header: cell") has a range of ``measure`` that contains ``value``.
+
+    A range of another measure must contain what is ``known`` of that: "systolic at least 140 and diastolic below 90".
+    """
+    found = False
+    for cell in filter(None, map(_CELL.match, _BETWEEN.split(row))):
+        of = measures.mentioned(cell["header"])
+        holds = measures.within(of[0], cell["header"], cell["text"]) if len(of) == 1 else None
+        if holds and of == [measure]:
+            found = found or holds(value)
+        elif (
+            holds and not any(map(holds, others := [number for name, number in known if name == of[0].name])) and others
+        ):
+            return False
+    return found

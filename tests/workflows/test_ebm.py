@@ -32,6 +32,7 @@ from localmed.domain.errors import Rejected
 from localmed.domain.findings import Closeness, Finding
 from localmed.domain.parts import (
     AllergyPart,
+    CautionPart,
     InteractionPart,
     NotJudgedPart,
     PicoPart,
@@ -504,3 +505,75 @@ def test_a_nearer_tier_stands_first_equally_near_ones_in_their_order(
     answer, _ = run(near=near, question="What lowers mortality in heart failure?", record=None)
     assert answer.receipts
     assert answer.by_marker[answer.receipts.sections[0].best].passage == first
+
+
+@pytest.mark.parametrize(
+    ("sentence", "named"),
+    [
+        ("Do not give it to a patient who already takes an anticoagulant.", ("anticoagulant",)),
+        ("Stop warfarin five days before.", ("warfarin",)),
+        ("正在使用抗凝药的患者禁用。", ("抗凝药",)),
+        ("Direct oral anticoagulants are not used with mechanical valves.", ()),  # another class
+        ("An anticoagulant is usual.", ()),  # no warning
+        ("Do not give it with diuretics.", ()),
+    ],
+)
+def test_a_warning_that_names_a_medicine_of_the_record_or_its_class_is_shown(
+    sentence: str, named: tuple[str, ...]
+) -> None:
+    answer, _ = run(question="Which prophylaxis?", tiers={"guidelines": passage(sentence, "Thrombosis")})
+    found = [one for one in answer.parts if isinstance(one, CautionPart)]
+    assert [one.named for one in found] == ([named] if named else [])
+    assert all(one.statements[0].text == sentence for one in found)
+
+
+def test_where_nothing_matches_the_record_that_is_said_in_the_place_of_warnings() -> None:
+    answer, _ = run(question="Which gel?", tiers={"guidelines": passage("Rub your hands for 20 seconds.", "Hands")})
+    first = answer.parts[0]
+    assert isinstance(first, NotJudgedPart)
+    assert [it.code for it in first.matters] == ["ebm.no_match"]
+    assert view(answer).parts[0].warning
+    matched, _ = run()
+    assert "ebm.no_match" not in [
+        it.code for one in matched.parts if isinstance(one, NotJudgedPart) for it in one.matters
+    ]
+
+
+def test_a_value_that_the_record_only_quotes_stands_beside_its_row_with_the_records_words() -> None:
+    dosing = replace(passage("\n".join(ROWS), "Prevention of thrombosis"), table=True)
+    entry = RecordEntry(EntryKind.UNREAD, "creatinine clearance: 17 mL/min", "CrCl 17 ml/min (was 40 in May)")
+    record = replace(RECORD, results=(), entries=(*RECORD.entries, entry))
+    answer, _ = run(question="Which dose?", tiers={"guidelines": dosing}, record=record)
+    (found,) = [part for part in answer.parts if isinstance(part, ValuePart)]
+    assert [one.text for one in found.statements] == [ROWS[1]]
+    assert "CrCl 17 ml/min (was 40 in May)" in view(answer).parts[[*answer.parts].index(found)].title
+
+
+@pytest.mark.parametrize(("diastolic", "told"), [(106, False), (84, True)])
+def test_a_row_of_two_ranges_holds_both_values(diastolic: float, told: bool) -> None:
+    row = "Kind: isolated; Systolic blood pressure (mmHg): 140 or more; Diastolic blood pressure (mmHg): below 90"
+    pressures = (
+        Measured("systolic blood pressure", 192, "192 mmHg"),
+        Measured("diastolic blood pressure", diastolic, f"{diastolic} mmHg"),
+    )
+    record = replace(RECORD, results=pressures)
+    answer, _ = run(
+        question="Which kind?", tiers={"guidelines": replace(passage(row, "BP"), table=True)}, record=record
+    )
+    assert (ValuePart in kinds(answer)) is told
+
+
+def test_an_allergy_that_was_read_as_a_named_medicine_counts() -> None:
+    entry = RecordEntry(EntryKind.NAMED, "Trimethoprim", "Trimethoprim - rash")
+    record = replace(RECORD, entries=(*RECORD.entries, entry))
+    tiers = {"guidelines": passage("Give trimethoprim for three days.", "Cystitis")}
+    answer, _ = run(question="Cystitis?", tiers=tiers, record=record)
+    assert [it.allergy for it in answer.parts if isinstance(it, AllergyPart)] == [entry]
+
+
+def test_a_row_on_a_third_medicine_tells_of_no_interaction_between_two() -> None:
+    row = replace(
+        passage("Medicine: Sertraline; Notes: More bleeding with aspirin or warfarin", "Formulary"), table=True
+    )
+    answer, _ = run(question="Is aspirin given?", tiers={"guidelines": row}, of_medicines=(row,))
+    assert not {InteractionPart, CautionPart} & set(kinds(answer))
