@@ -20,7 +20,7 @@ from localmed.domain import Evidence, Passage, SearchFilter, Statement
 from localmed.library.graph import Graph
 from localmed.library.lexical import LexicalIndex
 from localmed.library.terms import folded
-from localmed.text import language, medicines, units
+from localmed.text import language, medicines, negation, units
 from localmed.text.abbreviations import is_open, meaning
 from localmed.text.language import HAN, aligned, detect, fold
 from localmed.text.medicines import Mention
@@ -51,6 +51,7 @@ _DEFINES = re.compile(
 _CHINESE_DEFINES = re.compile(
     r"\s*(?:[（(][^（()）]{0,40}[）)])?\s*(?:是(?!否)|指|即|属于|用于|用来|能(?!否)|可(?!能|以不)|为)"
 )
+_TELLS = re.compile(r"(?:please )?(?:tell|ask|phone|call)\b|请?(?:告诉|告知|联系|询问)", re.IGNORECASE)
 _HOW_LONG = re.compile(r"\d\s*(?:hours?|minutes?|days?|weeks?|h\b|小时|分钟|天|周)", re.IGNORECASE)
 _ARTICLE = re.compile(r"(?:an?|the)\s+", re.IGNORECASE)
 
@@ -249,7 +250,7 @@ def _same(one: Mention, other: Mention) -> bool:
 
 
 def definition_of(names: Sequence[str], evidence: Iterable[Evidence]) -> tuple[Statement, ...]:
-    """The first sentence that defines a term by one of its ``names``, quoted, or nothing.
+    """The first sentence that defines a term by one of its ``names``, quoted, with a warning after it; or nothing.
 
     The first sentence under a heading of that name, below the document's title, counts too (glossaries).
     """
@@ -262,16 +263,26 @@ def definition_of(names: Sequence[str], evidence: Iterable[Evidence]) -> tuple[S
         headed = any(folded(part) in keys for part in _spellings(heading))
         for start, end in spans:
             if end - start <= LONGEST and defines(passage.text[start:end], known):
-                return (piece.quotation(start, end),)
+                return (piece.quotation(start, end), *_warning_after(piece, spans, end))
         first = next((span for span in spans if span[1] - span[0] <= LONGEST), None)
         if headed and first:
             told = passage.text[slice(*first)]
             if not (_holds_amount(told) or _of_another(told, heading, known)):
-                return (piece.quotation(*first),)
+                return (piece.quotation(*first), *_warning_after(piece, spans, first[1]))
         for row in _ROW.finditer(passage.text) if passage.table else ():
             if _explains(row[0], keys):
                 return (piece.quotation(*row.span()),)
     return ()
+
+
+def _warning_after(piece: Evidence, spans: Sequence[Span], end: int) -> tuple[Statement, ...]:
+    """The sentence after ``end`` if it warns the patient, or asks to tell somebody, without an amount."""
+    after = next(((start, last) for start, last in spans if start >= end), None)
+    if after is None or after[1] - after[0] > LONGEST:
+        return ()
+    text = piece.passage.text[slice(*after)]
+    told = negation.warns(text) or _TELLS.match(text)
+    return (piece.quotation(*after),) if told and not _holds_amount(text) else ()
 
 
 def _explains(row: str, keys: set[str]) -> bool:

@@ -55,10 +55,19 @@ class Restated(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """An abbreviation and its usual meanings; several if it is ambiguous."""
+    """An abbreviation and its usual meanings; several if it is ambiguous.
+
+    ``chosen`` is the place among them of the one that a person chose.
+    """
 
     written: str
     meanings: tuple[str, ...]
+    chosen: int | None = None
+
+    @property
+    def is_ambiguous(self) -> bool:
+        """Whether nobody has chosen among several meanings."""
+        return len(self.meanings) > 1 and self.chosen is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +110,7 @@ class QuestionPart:
     """A follow-up question, answered if it has statements; ``searched_as`` is its self-contained form, if rewritten.
 
     ``left_out``: an answer was withheld from a patient because it may be about something else. ``nearest`` names
-    sections with marks, for staff.
+    sections with marks, for staff. ``signs``: the warning signs that the question names.
     """
 
     question: str
@@ -109,6 +118,7 @@ class QuestionPart:
     searched_as: str = ""
     left_out: bool = False
     nearest: tuple[str, ...] = ()
+    signs: tuple[str, ...] = ()
 
 
 class ReadingScale(StrEnum):

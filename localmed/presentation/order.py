@@ -41,6 +41,8 @@ def line(part: LinePart, language: str) -> PartView:
     told: set[tuple[str, ...]] = set()
     for expansion in part.expansions:
         meanings = known.get(expansion.written, expansion.meanings)
+        if expansion.chosen is not None:
+            meanings = meanings[expansion.chosen : expansion.chosen + 1] or meanings
         same = tuple(singular(text) for text in (folded(expansion.written), *meanings))  # "tabs ... 1 tab"
         if same not in told:
             rows.append(_expansion(replace(expansion, meanings=meanings), language))
@@ -51,7 +53,8 @@ def line(part: LinePart, language: str) -> PartView:
 
 def _expansion(expansion: Expansion, language: str) -> Row:
     alternatives = _alternatives(expansion)
-    shown = message("explain.may_mean", meanings=alternatives) if len(expansion.meanings) > 1 else alternatives
+    ambiguous = len(expansion.meanings) > 1
+    shown = message("explain.may_mean", meanings=alternatives) if ambiguous else alternatives
     return Row(one_line(expansion.written), words(shown, language))
 
 
@@ -132,6 +135,9 @@ def question(part: QuestionPart, language: str) -> PartView:
     """A question with its answer, or that there is none."""
     label = words(message("explain.searched_as"), language)
     rows = [Row(label, one_line(part.searched_as))] if part.searched_as else []
+    if part.signs:
+        signs = tuple(Message(f"departments.flag.{sign}") for sign in part.signs)
+        rows.insert(0, Row("", words(message("finding.flagged", signs=signs), language)))
     without = message("explain.left_out") if part.left_out else message("explain.no_answer")
     rows += [] if part.statements else [Row("", words(without, language))]
     if part.nearest and not part.statements:
@@ -160,9 +166,12 @@ def terms_by_line(parts: Sequence[Part], shown: Sequence[PartView], language: st
     pairs = list(zip(parts, shown, strict=True))
     lines = [(part, view, list[PartView]()) for part, view in pairs if isinstance(part, LinePart)]
     rest: list[PartView] = []
+    read = {(part.term, part.start) for part in parts if isinstance(part, TermPart) and _is_in(part, language)}
     for part, view in pairs:
         if isinstance(part, LinePart):
             continue
+        if isinstance(part, TermPart) and (part.term, part.start) in read and not _is_in(part, language):
+            continue  # the other language is for its leaflet
         at = part.start if isinstance(part, TermPart) else -1
         own = next((terms for whole, _, terms in lines if whole.start <= at < whole.end), rest)
         own.append(view)

@@ -40,15 +40,18 @@ def pico(part: PicoPart, language: str) -> PartView:
 
 
 def record(part: RecordPart, language: str) -> PartView:
-    """Every entry by kind; entries that were read from the same words share a row."""
+    """Every entry by kind; entries that were read from the same words share a row, and those that are only quoted."""
     rows: list[Row] = []
     kinds = {entry.kind for entry in part.entries}
     quoted = bool(kinds & {EntryKind.NAMED, EntryKind.UNREAD})
     for kind in EntryKind:
         label = words(Message(f"record.{kind.value}"), language)
         entries = [entry for entry in part.entries if entry.kind is kind]
-        of_words = groupby(entries, key=lambda entry: entry.words)
-        rows += [Row(label, _read(tuple(of), language)) for _, of in of_words]
+        if kind is EntryKind.UNREAD:
+            rows += [Row(label, " · ".join(dict.fromkeys(entry.words for entry in entries)))] if entries else []
+        else:
+            of_words = groupby(entries, key=lambda entry: entry.words)
+            rows += [Row(label, _read(tuple(of), language)) for _, of in of_words]
         if not entries and kind in ALWAYS and not (kind is EntryKind.MEDICINE and EntryKind.NAMED in kinds):
             rows.append(Row(label, words(message("record.quoted_only" if quoted else "record.none_read"), language)))
     return PartView(words(message("record.title"), language), tuple(rows))

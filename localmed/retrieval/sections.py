@@ -32,10 +32,11 @@ from localmed.retrieval.weights import of_terms
 from localmed.text import measures, medicines, synonyms
 from localmed.text.amounts import amounts
 from localmed.text.furniture import line_spans, states_nothing
-from localmed.text.language import content_words, fold
+from localmed.text.language import aligned, content_words, fold
 from localmed.text.negation import after_denial, denied
 from localmed.text.tables import Names, cues
 
+FIRST = 3  # hits that are surely seen
 LONGEST = 6_000  # characters of a section; a longer one is cut around its best passage
 MARKS = 3  # in one section
 WORDS = 0.2  # weight of a line's share of rare words beside its similarity; 0.1 to 0.3 give equal results
@@ -78,7 +79,7 @@ def sections(
     """
     seen: set[str] = set()
     taken: list[Section] = []
-    for hit in found:
+    for hit in _with_range(found, read.typed):
         if hit.passage.id in seen or len(taken) == most:
             continue
         passages = document(hit.passage.document_id)
@@ -89,7 +90,7 @@ def sections(
             study = studies(hit.passage.collection)
             population = tuple(_population(passages)) if study else ()
             taken.append(Section(hit, lines, len(shown) < len(whole), study, population))
-    taken = _as_denied(taken, read.typed)
+    taken = _as_denied(taken, read.typed, index.analyse)
     near = similar(list(dict.fromkeys(line.passage.id for one in taken for line in one.lines)))
     weights = of_terms(f"{read.typed} {read.further}", index)
     asked = [one for one in subjects(read) if one.written not in lacking]
@@ -152,29 +153,47 @@ def sections(
     )
 
 
-def _as_denied(found: Sequence[Section], question: str) -> list[Section]:
-    """``found`` with the heading that fits first, where two of one document say yes and no to a word of the question.
+def _with_range(found: Sequence[Hit], question: str) -> list[Hit]:
+    """``found``; a passage with a range that holds a value of the question is among the first ones, if any has one.
 
-    "Can swallow" and "cannot swallow" have one meaning to encoders, and nearly the same words.
+    "INR 8.5": what is to be done "when the INR is above 5.0" has one word in common with the question.
     """
-    ordered = list(found)
-    clauses = [_yes_and_no(clause) for clause in _CLAUSE.split(question)]
-    affirmed = frozenset[str]().union(*(yes for yes, _ in clauses))
-    denied_words = frozenset[str]().union(*(no for _, no in clauses))
-    heads = [_yes_and_no(" ".join(one.best.passage.headings[-1:])) for one in found]
-    for (first, (yes, no)), (second, (also_yes, also_no)) in combinations(zip(found, heads, strict=True), 2):
+    values = [(measures.by_name(one.name), one.value) for one in measures.measured(fold(aligned(question)))]
+
+    def holds(hit: Hit) -> bool:
+        lines = [hit.passage.text[slice(*span)] for span in line_spans(hit.passage)]
+        return any(measures.falls_in_sentence(line, *value) for line in lines for value in values)
+
+    place = next((place for place, hit in enumerate(found) if holds(hit)), 0) if values else 0
+    if place < FIRST:
+        return list(found)
+    return [*found[: FIRST - 1], found[place], *found[FIRST - 1 : place], *found[place + 1 :]]
+
+
+def _as_denied(found: Sequence[Section], question: str, analyse: Callable[[str], Iterable[str]]) -> list[Section]:
+    """``found`` with the heading that fits first, where one denies what the question does and another of its document
+    says it.
+
+    "Can swallow" and "cannot swallow" have one meaning to encoders, and nearly the same words. Only a denial counts:
+    what a question says is mostly what the whole document is about.
+    """
+
+    def words(clause: str) -> tuple[frozenset[str], frozenset[str]]:
+        """The content words of a clause that it says, and that it denies."""
+        no = frozenset(analyse(" ".join(content_words(after_denial(fold(clause))))))
+        return frozenset(analyse(" ".join(content_words(clause)))) - no, no
+
+    ordered, clauses = list(found), [words(clause) for clause in _CLAUSE.split(question)]
+    denied_words = frozenset[str]().union(*(no for _, no in clauses)).difference(*(yes for yes, _ in clauses))
+    if not denied_words:
+        return ordered
+    heads = [words(" ".join(one.best.passage.headings[-1:])) for one in found]
+    for (first, (yes, _)), (second, (_, no)) in combinations(zip(found, heads, strict=True), 2):
         of_one = first.best.passage.document_id == second.best.passage.document_id
-        fits = yes & also_no & denied_words - affirmed or no & also_yes & affirmed - denied_words
-        if of_one and fits and ordered.index(first) < ordered.index(second):
+        if of_one and yes & no & denied_words and ordered.index(first) < ordered.index(second):
             ordered.remove(second)
             ordered.insert(ordered.index(first), second)
     return ordered
-
-
-def _yes_and_no(clause: str) -> tuple[frozenset[str], frozenset[str]]:
-    """The content words of a clause, and of them those after a denial."""
-    no = frozenset(content_words(after_denial(fold(clause))))
-    return frozenset(content_words(clause)) - no, no
 
 
 def others_answer_better(read: Question, own: Sequence[Section], others: Sequence[Section]) -> bool:

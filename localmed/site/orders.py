@@ -7,11 +7,13 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from localmed.domain.errors import InputError, LimitExceeded, UsageError
-from localmed.domain.parts import LinePart
+from localmed.domain.parts import Expansion, LinePart
 from localmed.ingest.readers.encoding import decode
 
 if TYPE_CHECKING:
-    from localmed.domain import Answer, Message
+    from collections.abc import Sequence
+
+    from localmed.domain import Answer, Part
     from localmed.people.history import Kept
     from localmed.site.session import Session
 
@@ -36,22 +38,29 @@ def text_of(data: bytes) -> str:
     return text
 
 
-def _several_meanings(answer: Answer) -> UsageError | None:
-    """The error for abbreviations with several meanings, which a patient must not have to choose from."""
-    several = {
-        one.written: None
-        for part in answer.parts
-        if isinstance(part, LinePart)
-        for one in part.expansions
-        if len(one.meanings) > 1
-    }
-    return UsageError("explain.ambiguous", names=tuple(several)) if several else None
+def ambiguous(answer: Answer) -> list[tuple[LinePart, Expansion]]:
+    """The abbreviations with several meanings, which a patient must not have to choose from, in their lines."""
+    lines = [part for part in answer.parts if isinstance(part, LinePart)]
+    return [(line, one) for line in lines for one in line.expansions if one.is_ambiguous]
 
 
-def why_unclear(answer: Answer) -> Message | None:
-    """Why the order cannot be given to a patient, and what to do; None if it can."""
-    error = _several_meanings(answer)
-    return error.full_message if error else None
+def _with_meanings(answer: Answer, chosen: Sequence[str]) -> Answer:
+    """``answer`` with the meanings ``chosen`` for its ``ambiguous`` abbreviations, in order: a number, or "" for none.
+
+    Raise ``UsageError`` for a number that is none of them.
+    """
+    places = {(line.start, one.written): (place, len(one.meanings))
+              for (line, one), place in zip(ambiguous(answer), chosen, strict=False)}  # fmt: skip
+    if any(place and not (place.isdecimal() and int(place) < count) for place, count in places.values()):
+        raise UsageError("web.error.malformed")
+
+    def made(part: Part) -> Part:
+        if not isinstance(part, LinePart):
+            return part
+        found = [(one, places.get((part.start, one.written), ("", 0))[0]) for one in part.expansions]
+        return replace(part, expansions=tuple(replace(one, chosen=int(at)) if at else one for one, at in found))
+
+    return replace(answer, parts=tuple(map(made, answer.parts)))
 
 
 def several_medicines(answer: Answer) -> bool:
@@ -61,19 +70,23 @@ def several_medicines(answer: Answer) -> bool:
 
 def require_clear(answer: Answer, checked: bool) -> None:
     """Raise ``UsageError`` for an order that cannot be given to a patient; ``checked``: its lines were checked."""
-    if error := _several_meanings(answer):
-        raise error
+    if names := tuple(dict.fromkeys(one.written for _, one in ambiguous(answer))):
+        raise UsageError("explain.ambiguous", names=names)
     if several_medicines(answer) and not checked:
         raise UsageError("explain.lines_unchecked")
 
 
-def release(session: Session, kept: Kept, name: str, checked: bool) -> Answer:
-    """The explanation with the name of the person who releases it; audited beforehand, else not released."""
+def release(session: Session, kept: Kept, name: str, checked: bool, meanings: Sequence[str] = ()) -> Answer:
+    """The explanation with the name of the person who releases it and the meanings that this person chose.
+
+    Audited beforehand, else not released.
+    """
     by = " ".join(name.split())
     if not by or len(by) > LONGEST_NAME or not by.isprintable():
         raise UsageError("explain.released_by_name", most=LONGEST_NAME)
     if kept.answer.workflow != "explain":
         raise UsageError("explain.no_order")
-    require_clear(kept.answer, checked)
+    answer = _with_meanings(kept.answer, meanings)
+    require_clear(answer, checked)
     session.note_before("release", kept.id, f"by {by}")
-    return replace(kept.answer, released_by=by, released_on=date.today().isoformat())
+    return replace(answer, released_by=by, released_on=date.today().isoformat())

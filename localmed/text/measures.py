@@ -275,7 +275,7 @@ _AIMED = re.compile(r"target|goal|\baim|\bkeep|urine|urinary|目标|维持|控�
 _CLAUSE_END = re.compile(r"[;；.。](?!\d)")
 _LINKS = r"(?:\s|:|：|=|\b(?:is|was|of|level|levels|falls|rises|drops)\b|值|水平|为|是)*"
 _OTHER_UNIT = (
-    r"(?!\s*(?:[%/.\d-]|(?:to|mg|g|h)\b|(?:mmol|ml)\b(?!/)|units?\b|hours?|hrs?\b|days?|weeks?|months?|times"
+    r"(?!\s*(?:[%/\d-]|\.\d|(?:to|mg|g|h)\b|(?:mmol|ml)\b(?!/)|units?\b|hours?|hrs?\b|days?|weeks?|months?|times"
     r"|次|天|日|周|个?月|小时))"
 )
 

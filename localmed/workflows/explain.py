@@ -422,7 +422,8 @@ def _asked(
         pieces = best_of(found, own(found))
         marked = best_of(found, [section for section in own(found) if section.marks])
         nearest = tuple(dict.fromkeys((piece.passage.headings or (piece.document_title,))[-1] for piece in marked))
-        part = QuestionPart(question, searched_as=alone if alone != question else "", nearest=nearest)
+        signs = found.receipts.flags if found.receipts else ()
+        part = QuestionPart(question, searched_as=alone if alone != question else "", nearest=nearest, signs=signs)
         made.append((part, (yield from write_draft(alone, pieces, plan, task.known))))
     return made
 

@@ -261,11 +261,19 @@ def test_a_safety_message_for_a_complaint_has_no_empty_heading(client: Clients) 
 def test_an_abbreviation_with_two_meanings_reaches_no_patient(copied_clients: Clients) -> None:
     reader = copied_clients("reader")
     page = reader.form("/orders", order="Prednisolone 30 mg PO OD, hold if SBP < 90\n")
-    assert "OD, SBP" in page.text, "told before anybody types a name"
-    assert "/leaflet" not in page.text
-    refused = reader.form(f"{page.url.path}/leaflet", released_by="Ward nurse Ada")
-    assert refused.status_code == 400
-    assert "OD, SBP" in refused.text
-    assert "<article" not in refused.text
+    choices = re.findall(r'<select id="meaning-\d" name="meaning" required>(.*?)</select>', page.text)
+    assert [re.findall(r"<option value=\"(\d*)\">", options)[:2] for options in choices] == [["", "0"]] * 2, "OD, SBP"
+    path = f"{page.url.path}/leaflet"
+    for chosen in ([], ["0"], ["0", ""]):
+        refused = reader.form(path, released_by="Ward nurse Ada", meaning=chosen)
+        assert refused.status_code == 400
+        assert "SBP" in refused.text
+        assert "<article" not in refused.text
+    assert reader.form(path, released_by="Ward nurse Ada", meaning=["0", "9"]).status_code == 400
+    for language, meant, other in (("en", "once a day", "the right eye"), ("zh", "每日一次", "右眼")):
+        page = reader.form(path, released_by="Ward nurse Ada", meaning=["0", "0"], language=language)
+        assert page.status_code == 200
+        assert meant in page.text
+        assert other not in page.text
     page = reader.form("/orders", order="Prednisolone 30 mg PO once a day\n")
     assert reader.form(f"{page.url.path}/leaflet", released_by="Ward nurse Ada").status_code == 200
