@@ -192,6 +192,10 @@ def test_an_overdose_of_any_amount_and_a_clot() -> None:
     ("text", "flags"),
     [
         ("lithium level 1.9", ()),  # no blood sugar
+        ("acid comes up into my throat at night when I lie flat", ()),
+        ("i took my folic acid", ()),
+        ("he drank battery acid", ("poisoning",)),
+        ("acid got in my eye", ("eye",)),
         ("INR 8.5 no bleeding", ()),
         ("INR 8.5. No bleeding", ()),
         ("INR 8.5 无出血", ()),
