@@ -293,7 +293,9 @@ class Importer:
             self._mark_planted(file, cut)
         catalogue.put_file(file)
         builder.changed = True
-        self.report.lines.append(Line(file.path, "read", None, len(documents), taken.passages))
+        files = [{document.file_sha256 for document in of} for of in (before, documents)]
+        again = message("import.read_again") if before and files[0] == files[1] else None
+        self.report.lines.append(Line(file.path, "read", again, len(documents), taken.passages))
         if not taken.passages:
             self._progress(taken.bytes, "")
         return True

@@ -36,7 +36,7 @@ from localmed.text.language import aligned, content_words, fold
 from localmed.text.negation import after_denial, denied
 from localmed.text.tables import Names, cues
 
-FIRST = 3  # hits that are surely seen
+FIRST = 4  # hits that are surely seen
 LONGEST = 6_000  # characters of a section; a longer one is cut around its best passage
 MARKS = 3  # in one section
 WORDS = 0.2  # weight of a line's share of rare words beside its similarity; 0.1 to 0.3 give equal results
@@ -48,6 +48,7 @@ ASKED = 0.1  # added to a line with an amount if the question asks for one
 NAMED = ("conditions", "procedures")  # what is lacking if no section names it
 GENERAL = frozenset({"infection", "alcohol"})  # everyday words among the conditions
 
+_BEYOND = re.compile(r"\b(?:on|with|in|for|of|after|at|since|by)\b")  # "won't wake up on morphine"
 _CLAUSE = re.compile(r"[,.;:?!，。；：？！](?!\d)|\b(?:and|but)\b")
 _CELL = re.compile(r"([^:：;；]{1,80})(?:: |：)([^;；]+)(?:[;；]|$)")  # of a table's row, see ingest/readers/tables.py
 _DEGREE = re.compile(r"(?i)(?:very )?(?:low|high|mild|moderate|severe)(?: risk)?|极?[低中高轻重][度危]?")  # a cell
@@ -180,7 +181,8 @@ def _as_denied(found: Sequence[Section], question: str, analyse: Callable[[str],
 
     def words(clause: str) -> tuple[frozenset[str], frozenset[str]]:
         """The content words of a clause that it says, and that it denies."""
-        no = frozenset(analyse(" ".join(content_words(after_denial(fold(clause))))))
+        reach = _BEYOND.split(after_denial(fold(clause)))[0]
+        no = frozenset(analyse(" ".join(content_words(reach))))
         return frozenset(analyse(" ".join(content_words(clause)))) - no, no
 
     ordered, clauses = list(found), [words(clause) for clause in _CLAUSE.split(question)]

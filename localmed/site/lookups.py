@@ -7,7 +7,6 @@ so that two people with the same table open do not undo each other's work.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from localmed.domain import Collection, Document, Evidence, Hit, Message, Passage, SearchFilter, Status, message
+from localmed.domain import Collection, Document, Evidence, Hit, Kind, Message, Passage, SearchFilter, Status, message
 from localmed.domain.accounts import Right
 from localmed.domain.errors import Damaged, NoLibrary, NotAllowed, UnknownName
 from localmed.library import generations, originals
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
 
 FAVOURITE = "favourite"  # the tag of documents on the first page
 FAVOURITES, NEWEST = 12, 4  # documents shown there; more would be a list to search
-NEWEST_OF_ONE = 2  # of the newest editions from the same collection
 # A search for near copies of a document: passages searched with, passages that each finds, rarest terms of each.
 PASSAGES_SEARCHED, NEAR_SEARCHED, TERMS_SEARCHED = 5, 20, 64
 
@@ -507,24 +505,21 @@ def first_documents(session: Session, language: str) -> tuple[list[Document], li
     """The documents on the first page: the ward's favourites by title, then the newest other editions in ``language``.
 
     Favourites have the tag ``favourite`` (for everybody) or ``favourite:GROUP``. Only editions with a full date that
-    is not in the future count, at most ``NEWEST_OF_ONE`` of a collection: literature would leave guidelines no place.
+    is not in the future count, and none of literature, which would leave guidelines no place.
     """
     groups = session.caller.groups
     with session.answering() as workspace:
         stored = in_use(workspace, "")
-        today = workspace.library.holding.day
+        today, studies = workspace.library.holding.day, workspace.of_kinds((Kind.LITERATURE,))
     tags = {FAVOURITE} | {f"{FAVOURITE}:{group.casefold()}" for group in groups or ()}
     starred = [one for one in stored if tags & {tag.casefold() for tag in one.tags}]
     dated = (
         one
         for one in stored
-        if one.language == language and one not in starred and len(one.edition) == len(today) and one.edition <= today
+        if one.language == language and one not in starred and one.collection not in studies
+        if len(one.edition) == len(today) and one.edition <= today
     )
-    newest, places = list[Document](), Counter[str]()
-    for one in sorted(dated, key=attrgetter("edition"), reverse=True):
-        places[one.collection] += 1
-        if places[one.collection] <= NEWEST_OF_ONE:
-            newest.append(one)
+    newest = sorted(dated, key=attrgetter("edition"), reverse=True)
     return sorted(starred, key=attrgetter("title"))[:FAVOURITES], newest[:NEWEST]
 
 

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from localmed.domain import Message, message
 from localmed.domain.errors import LocalmedError, UsageError
+from localmed.nightly import nights
 from localmed.upkeep import backup, doctor
 from localmed.upkeep.backup import Backup
 from localmed.web import job_pages, pages
@@ -68,6 +69,7 @@ def _page(visit: Visit, typed: str | None = None, fault: LocalmedError | None = 
         typed=str(folder or "") if typed is None else typed,
         kept=[(one, one.bytes / MIB, one.added_bytes / MIB) for one in reversed(kept)],
         keep=site.settings.backup.keep,
+        timed=nights.is_timed(site.data),
     )
 
 

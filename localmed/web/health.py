@@ -30,11 +30,11 @@ router = APIRouter()
 STARTED = time.time()  # settings are read when the process begins
 URGENT = (*reversed(doctor.Level),)
 PAGES = {  # where the window does what a check asks for
-    "backup": "/admin/backup",
-    "whole check": "/library/generations",
-    "library": "/library/generations",
-    "quarantine": "/library/quarantine",
-    "governance": "/library/review",
+    "backup": ("/admin/backup", "web.nav.backup"),
+    "whole check": ("/library/generations", "web.library.generations"),
+    "library": ("/library/generations", "web.library.generations"),
+    "quarantine": ("/library/quarantine", "web.library.quarantine"),
+    "governance": ("/library/review", "web.library.review"),
 }
 
 

@@ -442,6 +442,7 @@ def test_the_other_language_stands_first_where_only_it_is_on_what_is_named(
         ("hypo cant swallow", 1, 1),
         ("BM 2.8, not diabetic, can swallow", 0, 1),
         ("low glucose, not improving", 0, 1),
+        ("wont wake up after swallow test", 0, 1),
         ("swallow test? cannot swallow now", 0, 1),
         ("sugar is 2.9 in a fitting patient", 0, 1),
     ],

@@ -358,14 +358,12 @@ def test_favourites_stand_under_the_box_of_their_ward(copied_clients: Clients) -
     assert copied_clients("reader").get(f"/documents/{document}").url.path.startswith("/passages/")
 
 
-def test_the_newest_editions_are_of_every_kind_and_not_all_of_one_collection(
-    copied_clients: Clients, tmp_path: Path
-) -> None:
+def test_the_newest_editions_leave_out_literature(copied_clients: Clients, tmp_path: Path) -> None:
     session = Session(copied_clients.site, local_caller(copied_clients.settings))
     for name, kind, days in (
-        ("studies", Kind.LITERATURE, "567"),
+        ("studies", Kind.LITERATURE, "78"),
         ("formulary", Kind.BOOK, "4"),
-        ("rules", Kind.LOCAL, "3"),
+        ("rules", Kind.LOCAL, "356"),
     ):
         for day in days:
             path = tmp_path / name / f"{name}-{day}.md"
@@ -376,7 +374,7 @@ def test_the_newest_editions_are_of_every_kind_and_not_all_of_one_collection(
         if one.collection != "ward":
             changes.govern(session, [Change((one,), {"edition": f"2025-01-0{one.title[-1]}"})])
     newest = [one.title for one in lookups.first_documents(session, "en")[1]]
-    assert newest == ["studies 7", "studies 6", "formulary 4", "rules 3"]
+    assert newest == ["rules 6", "rules 5", "formulary 4", "rules 3"]
 
 
 def test_that_no_model_checks_anything_is_on_the_first_page_and_on_paper(client: Clients) -> None:
