@@ -158,11 +158,16 @@ def _upload_page(
 def _values_of_edition_before(
     session: Session, waiting: Upload, old: Document, values: dict[str, str]
 ) -> dict[str, str]:
-    """Owner and review date of ``old`` that ``values`` lack; no review date that has passed. And a corrected title."""
+    """Owner and review date of ``old`` that ``values`` lack; no review date that has passed.
+
+    And its title if a librarian has corrected it, or the file has it in capitals.
+    """
     governance, today = old.governance, date.today().isoformat()
     known = {"owner": governance.owner, "review_by": "" if governance.overdue(today) else governance.review_by}
     inherited = {name: value for name, value in known.items() if value and not values.get(name)}
     if lookups.is_title_set(session, old) and uploads.is_misnamed_again(session, waiting, old, values.get("title", "")):
+        inherited["title"] = old.title
+    if values.get("title", "").isupper() and values["title"].casefold() == old.title.casefold():
         inherited["title"] = old.title
     return inherited
 
