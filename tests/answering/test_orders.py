@@ -172,6 +172,21 @@ def test_a_definition_is_quoted_and_a_mention_is_not() -> None:
 
 
 @pytest.mark.parametrize(
+    ("after", "told"),
+    [
+        ("Tell us before you take it if penicillin has ever made you ill.", True),
+        ("Do not drink alcohol with it.", True),
+        ("Take it with food.", False),
+        ("Do not take more than 4 g a day.", False),  # no number is added to the order
+    ],
+)
+def test_a_warning_right_after_a_definition_is_quoted_with_it(after: str, told: bool) -> None:
+    piece = evidence("1", f"Amoxicillin is an antibiotic. {after}", "Antibiotics")
+    texts = [one.text for one in definition_of(("amoxicillin",), (piece,))]
+    assert texts == ["Amoxicillin is an antibiotic.", *([after] if told else [])]
+
+
+@pytest.mark.parametrize(
     ("sentence", "names", "defined"),
     [
         ("An anticoagulant is a medicine that makes blood clot more slowly.", ["anticoagulant"], True),

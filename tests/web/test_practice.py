@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from localmed.domain import Origin, Statement, message
 from localmed.domain.errors import UsageError
 from localmed.domain.parts import LinePart, TermPart, UnexplainedPart
 from localmed.domain.patient import EntryKind, RecordEntry
@@ -17,7 +18,7 @@ from localmed.presentation.views import PartView
 from localmed.site import records
 from localmed.site.audit import Audit
 from tests.web.conftest import Client, Clients
-from tests.words import said
+from tests.words import phrase, said
 
 RECORD = "Name: Zoltan Kowalczyk\n67-year-old man. Allergies: penicillin\nMedications: warfarin 5 mg daily\n"
 QUESTION = "What is the maximum dose of paracetamol in adults?"
@@ -234,6 +235,31 @@ def test_a_term_stands_beside_the_line_that_it_is_in() -> None:
         ("second", [], ["term"]),
     ]
     assert [one.title for one in rest] == ["unexplained"]
+
+
+def test_beside_a_line_a_term_stands_once_in_the_readers_language() -> None:
+    line = LinePart("Metformin", start=0, end=9)
+    told = {"en": "A tablet for diabetes.", "zh": "治疗糖尿病的药。"}
+    terms = [TermPart("Metformin", (Statement(text, (), Origin.EXTRACTIVE),), start=0, end=9) for text in told.values()]
+    shown = [PartView(name) for name in ("line", *told)]
+    for language in told:
+        ((_, beside),), _ = terms_by_line((line, *terms), shown, language)
+        assert [one.title for one in beside] == [language]
+    ((_, alone),), _ = terms_by_line((line, terms[1]), [shown[0], shown[2]], "en")
+    assert [one.title for one in alone] == ["zh"], "where the own language has none"
+
+
+@pytest.mark.slow
+def test_an_emergency_in_a_patients_question_is_told_to_staff_and_on_the_leaflet(copied_clients: Clients) -> None:
+    reader = copied_clients("reader")
+    page = reader.form(
+        "/orders", order="Paracetamol 1 g once a day\n", questions="I have crushing chest pain. How many can I take?"
+    )
+    told = said("finding.flagged", signs=(message("departments.flag.chest_pain"),))
+    assert told in page.text
+    assert told in reader.form(f"{page.url.path}/leaflet", released_by="Ada", language="en").text
+    plain = reader.form("/orders", order="Paracetamol 1 g once a day\n", questions="When do I take it?")
+    assert phrase("finding.flagged") not in plain.text
 
 
 def test_only_an_order_has_a_leaflet(client: Clients) -> None:
