@@ -65,6 +65,7 @@ from localmed.domain.patient import PatientRecord
 from localmed.library.terms import folded
 from localmed.messages import LANGUAGES
 from localmed.retrieval.concepts import Card
+from localmed.safety.red_flags import red_flags
 from localmed.text import faithfulness
 from localmed.text.abbreviations import abbreviations, explainable, unknown
 from localmed.text.language import detect
@@ -422,8 +423,9 @@ def _asked(
         pieces = best_of(found, own(found))
         marked = best_of(found, [section for section in own(found) if section.marks])
         nearest = tuple(dict.fromkeys((piece.passage.headings or (piece.document_title,))[-1] for piece in marked))
-        signs = found.receipts.flags if found.receipts else ()
-        part = QuestionPart(question, searched_as=alone if alone != question else "", nearest=nearest, signs=signs)
+        part = QuestionPart(
+            question, searched_as=alone if alone != question else "", nearest=nearest, signs=red_flags(question)
+        )
         made.append((part, (yield from write_draft(alone, pieces, plan, task.known))))
     return made
 
