@@ -456,7 +456,10 @@ def write(data: Path, table: str, name: str, value: str) -> Settings:
     """
     file = file_of(data)
     by_hand = BadSettings("settings.by_hand", file=str(file), path=f"{table}.{name}", value=value)
-    lines = contents(file).decode().splitlines() if file.exists() else []
+    try:
+        lines = contents(file).decode().removesuffix("\n").split("\n") if file.exists() else []
+    except (InputError, UnicodeError):
+        raise by_hand from None
     starts = [number for number, line in enumerate(lines) if re.match(r"\s*\[", line)]
     heads = [number for number in starts if re.fullmatch(rf"\s*\[\s*{table}\s*\]\s*(#.*)?", lines[number])]
     if not heads:
@@ -465,16 +468,16 @@ def write(data: Path, table: str, name: str, value: str) -> Settings:
     end = next((number for number in starts if number >= begin), len(lines))
     others = [line for line in lines[begin:end] if not re.match(rf"\s*{name}\s*=", line)]
     new = [*lines[:begin], f"{name} = {json.dumps(value, ensure_ascii=False)}", *others, *lines[end:]]
-    changed = "".join(f"{line}\n" for line in new).encode()
     try:
+        changed = "".join(f"{line}\n" for line in new).encode()
         with tempfile.TemporaryDirectory() as folder:
             trial = Path(folder) / file.name
             trial.write_bytes(changed)
             settings = load(data, file=trial)
         if getattr(getattr(settings, table), name) != value:
             raise by_hand
-        replace(file, changed, file.stat().st_mode & 0o777 if file.exists() else 0o600)
-    except (BadSettings, OSError):
+        replace(file.resolve(), changed, file.stat().st_mode & 0o777 if file.exists() else 0o600)
+    except (BadSettings, OSError, UnicodeError):
         raise by_hand from None
     return settings
 

@@ -276,13 +276,18 @@ def definition_of(names: Sequence[str], evidence: Iterable[Evidence]) -> tuple[S
 
 
 def _warning_after(piece: Evidence, spans: Sequence[Span], end: int) -> tuple[Statement, ...]:
-    """The sentence after ``end`` if it warns the patient, or asks to tell somebody, without an amount."""
-    after = next(((start, last) for start, last in spans if start >= end), None)
-    if after is None or after[1] - after[0] > LONGEST:
-        return ()
-    text = piece.passage.text[slice(*after)]
-    told = negation.warns(text) or _TELLS.match(text)
-    return (piece.quotation(*after),) if told and not _holds_amount(text) else ()
+    """The sentence after ``end`` if it warns the patient, or asks to tell somebody, without an amount.
+
+    A sentence on another medicine is passed over.
+    """
+    own = medicines.ingredients(piece.passage.text[:end])
+    for after in [span for span in spans if span[0] >= end][:2]:
+        text = piece.passage.text[slice(*after)]
+        if (named := medicines.ingredients(text)) and not named & own:
+            continue
+        told = negation.warns(text) or _TELLS.match(text)
+        return (piece.quotation(*after),) if told and len(text) <= LONGEST and not _holds_amount(text) else ()
+    return ()
 
 
 def _explains(row: str, keys: set[str]) -> bool:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING
 
+from localmed.domain import message
 from localmed.domain.errors import InputError, LimitExceeded, UsageError
-from localmed.domain.parts import Expansion, LinePart
+from localmed.domain.parts import Expansion, LinePart, TermPart
 from localmed.ingest.readers.encoding import decode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from localmed.domain import Answer, Part
+    from localmed.domain import Answer, Message, Part
     from localmed.people.history import Kept
     from localmed.site.session import Session
 
@@ -44,15 +46,27 @@ def ambiguous(answer: Answer) -> list[tuple[LinePart, Expansion]]:
     return [(line, one) for line in lines for one in line.expansions if one.is_ambiguous]
 
 
+def why_unclear(answer: Answer) -> Message | None:
+    """Why no choice makes the order clear: a line that writes such an abbreviation twice, perhaps in two senses."""
+    twice = [one.written for line, one in ambiguous(answer) if _times(line, one) > 1]
+    return message("explain.ambiguous", names=tuple(dict.fromkeys(twice))) if twice else None
+
+
+def _times(line: LinePart, one: Expansion) -> int:
+    return len(re.findall(rf"(?<![A-Za-z0-9]){re.escape(one.written)}(?![A-Za-z0-9])", line.text, re.IGNORECASE))
+
+
 def _with_meanings(answer: Answer, chosen: Sequence[str]) -> Answer:
     """``answer`` with the meanings ``chosen`` for its ``ambiguous`` abbreviations, in order: a number, or "" for none.
 
     Raise ``UsageError`` for a number that is none of them.
     """
     places = {(line.start, one.written): (place, len(one.meanings))
-              for (line, one), place in zip(ambiguous(answer), chosen, strict=False)}  # fmt: skip
-    if any(place and not (place.isdecimal() and int(place) < count) for place, count in places.values()):
+              for (line, one), place in zip(ambiguous(answer), chosen, strict=False)
+              if _times(line, one) == 1}  # fmt: skip
+    if any(place and place not in map(str, range(count)) for place, count in places.values()):
         raise UsageError("web.error.malformed")
+    chosen_names = {written for (_, written), (place, _) in places.items() if place}
 
     def made(part: Part) -> Part:
         if not isinstance(part, LinePart):
@@ -60,7 +74,8 @@ def _with_meanings(answer: Answer, chosen: Sequence[str]) -> Answer:
         found = [(one, places.get((part.start, one.written), ("", 0))[0]) for one in part.expansions]
         return replace(part, expansions=tuple(replace(one, chosen=int(at)) if at else one for one, at in found))
 
-    return replace(answer, parts=tuple(map(made, answer.parts)))
+    kept = (part for part in answer.parts if not (isinstance(part, TermPart) and part.term in chosen_names))
+    return replace(answer, parts=tuple(map(made, kept)))  # a definition may be of another meaning
 
 
 def several_medicines(answer: Answer) -> bool:

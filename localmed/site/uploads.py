@@ -29,6 +29,7 @@ from localmed.ingest.sources import Source
 from localmed.library import layout
 from localmed.library.state import rows
 from localmed.messages import from_text, to_text
+from localmed.process import files
 from localmed.process.files import told_if_full
 from localmed.process.hooks import SILENT, Hooks
 from localmed.site import changes, governing, importing, lookups
@@ -144,7 +145,7 @@ def preview_of(session: Session, waiting: Upload, language: str) -> Path:
 
 def note_lines(session: Session, waiting: Upload, passages: Sequence[Passage]) -> None:
     """Keep the headings and sentences of its only document, to compare with another edition."""
-    (_waiting(session.data) / waiting.id / LINES).write_text(json.dumps(differences.lines(passages)), "utf-8")
+    files.replace(_waiting(session.data) / waiting.id / LINES, json.dumps(differences.lines(passages)).encode())
 
 
 def lines_of(session: Session, waiting: Upload) -> list[Line]:
@@ -204,15 +205,11 @@ def predecessors(session: Session, waiting: Upload, title: str) -> list[tuple[Do
     return [(one, True) for one in same] + [(one, False) for one in current if one.id in near and one not in same]
 
 
-def is_misnamed_again(session: Session, waiting: Upload, old: Document, title: str) -> bool:
-    """Whether ``title`` is one that a librarian corrected in ``old``; not if both print theirs as headings."""
+def is_misnamed_again(session: Session, old: Document, title: str) -> bool:
+    """Whether the text of ``old`` has ``title`` as a heading too, so that a librarian has corrected that one."""
     _, before = lookups.lines_of(session, old.id)
-    printed = _is_heading(old.title, before) and _is_heading(title, lines_of(session, waiting))
-    return not is_titled_alike(old.title, title) and not printed
-
-
-def _is_heading(title: str, lines: Sequence[Line]) -> bool:
-    return any(is_titled_alike(title, heading) for heading in {line.heading for line in lines})
+    printed = any(is_titled_alike(title, heading) for heading in {line.heading for line in before})
+    return printed and not is_titled_alike(old.title, title)
 
 
 def is_titled_alike(title: str, other: str) -> bool:

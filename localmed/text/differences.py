@@ -12,6 +12,7 @@ from localmed.domain import Passage
 from localmed.text.furniture import spans
 
 _WORDS = re.compile(r"\d+(?:[.,]\d+)*|[㐀-鿿]|\w+|\W")
+LONGEST = 400  # words and blanks of a text that is compared by words
 RELATED = 0.4  # of the words in common, below which the whole text is another
 
 
@@ -33,8 +34,20 @@ class Difference(NamedTuple):
     """What stands under ``heading`` in one edition and in the other; empty where one says nothing there."""
 
     heading: str
-    before: tuple[Run, ...]
-    after: tuple[Run, ...]
+    before: str
+    after: str
+
+    @property
+    def runs(self) -> tuple[tuple[Run, ...], tuple[Run, ...]]:
+        """Both texts by words; unrelated, long and lone ones differ as a whole. The time grows with their product."""
+        old, new = _WORDS.findall(self.before), _WORDS.findall(self.after)
+        matcher = SequenceMatcher(None, old, new, autojunk=False)
+        if max(len(old), len(new)) > LONGEST or matcher.quick_ratio() < RELATED or matcher.ratio() < RELATED:
+            return tuple(Run(self.before, True) for _ in old[:1]), tuple(Run(self.after, True) for _ in new[:1])
+        pairs = matcher.get_opcodes()
+        was = tuple(Run("".join(old[i:j]), tag != "equal") for tag, i, j, _, _ in pairs if i < j)
+        now = tuple(Run("".join(new[k:m]), tag != "equal") for tag, _, _, k, m in pairs if k < m)
+        return was, now
 
 
 def lines(passages: Iterable[Passage]) -> list[Line]:
@@ -43,7 +56,7 @@ def lines(passages: Iterable[Passage]) -> list[Line]:
     for headings, together in groupby(passages, key=lambda it: it.headings):
         heading = headings[-1] if headings else ""
         found += [Line(heading, heading)] if heading else []
-        found += [Line(heading, it.text[start:end]) for it in together for start, end in spans(it)]
+        found += [Line(heading, " ".join(it.text[start:end].split())) for it in together for start, end in spans(it)]
     return found
 
 
@@ -54,17 +67,5 @@ def differences(before: Sequence[Line], after: Sequence[Line]) -> list[Differenc
     for tag, i, j, k, m in SequenceMatcher(None, said, says, autojunk=False).get_opcodes():
         if tag != "equal":
             heading = next(line.heading for line in (*after[k:m], *before[i:j]))
-            found.append(Difference(heading, *_compared(" ".join(said[i:j]), " ".join(says[k:m]))))
+            found.append(Difference(heading, " ".join(said[i:j]), " ".join(says[k:m])))
     return found
-
-
-def _compared(before: str, after: str) -> tuple[tuple[Run, ...], tuple[Run, ...]]:
-    """Both texts in runs; unrelated texts differ as a whole, and so does one that stands alone."""
-    old, new = _WORDS.findall(before), _WORDS.findall(after)
-    matcher = SequenceMatcher(None, old, new, autojunk=False)
-    if matcher.ratio() < RELATED:
-        return tuple(Run(before, True) for _ in old[:1]), tuple(Run(after, True) for _ in new[:1])
-    pairs = matcher.get_opcodes()
-    was = tuple(Run("".join(old[i:j]), tag != "equal") for tag, i, j, _, _ in pairs if i < j)
-    now = tuple(Run("".join(new[k:m]), tag != "equal") for tag, _, _, k, m in pairs if k < m)
-    return was, now

@@ -176,6 +176,7 @@ def named_in(taken: str, text: str) -> tuple[str, ...]:
     """The names in ``text`` of the medicines ``taken``, of their classes, or of several classes ("anticoagulant")."""
     own, found = mentions(taken), mentions(text)
     known, classes = {name for it in own for name in it.ingredients}, {name for it in own for name in it.classes}
+    known |= {name.split()[0] for name in known}  # "insulin" of insulin glargine
     words, of = _wider()
     met = [it.written for it in found if (known & {*it.ingredients} if it.ingredients else classes & {*it.classes})]
     rest = _without(fold(text), [(it.start, it.end) for it in found])  # "direct oral anticoagulants" are one class

@@ -14,6 +14,7 @@ from localmed.text.language import fold
 from localmed.text.tables import cues, in_characters, in_words, listed, table
 
 REACH = 6  # words between a denial and the sign that it denies
+_GERUND = re.compile(r"[a-z]{3,}ing\b")
 _NOT = re.compile(r"n't\b")
 BEFORE = 120  # characters before a sign that are read for a denial
 _ANOTHER = re.compile(r" and (?:now|i|he|she|it|they|my|his|her|their)\b")  # ends the reach of a denial
@@ -86,7 +87,8 @@ def _before_sign() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str], r
 
 @cache
 def _next_to_sign() -> re.Pattern[str]:
-    return re.compile(rf"\b(?:{'|'.join(listed(_entry('denied')['next_en']))})[ -]$")
+    words = "|".join(listed(_entry("denied")["next_en"]))
+    return re.compile(rf"(?<!why )(?<!or )(?<!if )\b(?:{words})[ -]$")
 
 
 @cache
@@ -101,7 +103,7 @@ def denied(clause: str, start: int) -> bool:
         return False
     english, but_not, chinese, but_not_chinese = _before_sign()
     before = clause[max(0, start - BEFORE) : start]
-    if _next_to_sign().search(before):
+    if _GERUND.match(clause, start) and _next_to_sign().search(before):
         return True
     if match := chinese.search(before):
         return not but_not_chinese.search(match["between"])

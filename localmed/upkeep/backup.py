@@ -208,8 +208,7 @@ def choose_folder(session: Session, folder: Path) -> None:
     by a folder on another.
     """
     session.require(Right.MODELS)
-    if not folder.is_absolute() or not folder.is_dir():
-        raise UsageError("backup.no_such_folder", folder=str(folder))
+    require_folder(folder)
     _require_apart(folder, session.data)
     with translating_errors(folder), tempfile.TemporaryFile(dir=folder):
         pass
@@ -218,10 +217,24 @@ def choose_folder(session: Session, folder: Path) -> None:
     session.site.settings = replace(session.site.settings, backup=chosen.backup)
 
 
+def require_folder(folder: Path) -> None:
+    """Raise ``UsageError`` if there is no such folder, or none that can be entered."""
+    with suppress(OSError, ValueError):
+        if folder.is_absolute() and folder.is_dir():
+            return
+    raise UsageError("backup.no_such_folder", folder=str(folder))
+
+
 def _require_apart(folder: Path, data: Path) -> None:
     place, served = folder.resolve(), data.resolve()
     if place.is_relative_to(served) or served.is_relative_to(place):
         raise UsageError("backup.inside", folder=str(folder), data=str(data))
+
+
+def is_empty(settings: Settings) -> bool:
+    """Whether the configured folder is there and has no backup; False if its disk is not connected."""
+    folder = folder_of(settings)
+    return folder is not None and folder.is_dir() and not backups(folder)
 
 
 def backups(folder: Path) -> list[str]:

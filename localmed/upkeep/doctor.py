@@ -42,7 +42,7 @@ from localmed.process.environment import OFFLINE
 from localmed.process.files import LEAST_FREE
 from localmed.site import stops
 from localmed.site.audit import Audit
-from localmed.upkeep import check
+from localmed.upkeep import backup, check
 from localmed.upkeep.fit import Machine, Place, fits, inspect_machine, size
 
 if TYPE_CHECKING:
@@ -453,7 +453,7 @@ def backups(site: Site) -> Iterator[Check]:
     made = f"{last[0].astimezone(site.now.tzinfo):%Y-%m-%d %H:%M}" if last else message("doctor.never")
     if not site.settings.backup.folder:
         yield warning("backup", "doctor.backup_none_set", time=made)
-    elif not last:
+    elif not last or backup.is_empty(site.settings):
         yield warning("backup", "doctor.backup_none", folder=site.settings.backup.folder)
     elif site.now - last[0] > timedelta(days=BACKUP_DAYS):
         yield warning("backup", "doctor.backup_late", time=made, folder=site.settings.backup.folder)

@@ -34,7 +34,7 @@ def overview(visit: Models) -> Response:
 def choose(visit: Models, folder: Annotated[str, Form()] = "") -> Response:
     """Set the folder of backups in the settings file."""
     try:
-        backup.choose_folder(visit.session, Path(folder.strip()).expanduser())
+        backup.choose_folder(visit.session, Path(folder.strip()))
     except LocalmedError as error:
         return _page(visit, folder, error)
     return pages.redirect("/admin/backup", notice="saved")
@@ -56,6 +56,7 @@ def _page(visit: Visit, typed: str | None = None, fault: LocalmedError | None = 
     site, folder, kept = visit.site, backup.folder_of(visit.site.settings), list[Backup]()
     if folder and not fault:
         try:
+            backup.require_folder(folder)
             kept = _kept(folder)
         except LocalmedError as error:
             fault = error
@@ -75,13 +76,15 @@ def _page(visit: Visit, typed: str | None = None, fault: LocalmedError | None = 
 
 def _kept(folder: Path) -> list[Backup]:
     with backup.keeping_backups(folder):
-        return [backup.read(folder, name) for name in backup.backups(folder)] if folder.is_dir() else []
+        return [backup.read(folder, name) for name in backup.backups(folder)]
 
 
 def _folder(session: Session) -> Path:
-    if folder := backup.folder_of(session.settings):
-        return folder
-    raise UsageError("backup.no_folder")
+    folder = backup.folder_of(session.settings)
+    if folder is None:
+        raise UsageError("backup.no_folder")
+    backup.require_folder(folder)  # a backup made on the wrong disk would be taken for one
+    return folder
 
 
 def _made(session: Session, folder: Path, hooks: Hooks) -> Message:

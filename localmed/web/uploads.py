@@ -130,7 +130,7 @@ def _upload_page(
     edition = values.get("edition", "")
     found = uploads.predecessors(session, waiting, values.get("title", ""))
     if before := [old for old, _ in found if not typed and not uploads.is_older(edition, old.edition)]:
-        inherited = _values_of_edition_before(session, waiting, before[0], values)
+        inherited = _values_of_edition_before(session, before[0], values)
         values = {**values, **inherited}
         found = uploads.predecessors(session, waiting, values.get("title", ""))
     olds = [
@@ -155,9 +155,7 @@ def _upload_page(
     )
 
 
-def _values_of_edition_before(
-    session: Session, waiting: Upload, old: Document, values: dict[str, str]
-) -> dict[str, str]:
+def _values_of_edition_before(session: Session, old: Document, values: dict[str, str]) -> dict[str, str]:
     """Owner and review date of ``old`` that ``values`` lack; no review date that has passed.
 
     And its title if a librarian has corrected it, or the file has it in capitals.
@@ -165,7 +163,7 @@ def _values_of_edition_before(
     governance, today = old.governance, date.today().isoformat()
     known = {"owner": governance.owner, "review_by": "" if governance.overdue(today) else governance.review_by}
     inherited = {name: value for name, value in known.items() if value and not values.get(name)}
-    if lookups.is_title_set(session, old) and uploads.is_misnamed_again(session, waiting, old, values.get("title", "")):
+    if lookups.is_title_set(session, old) and uploads.is_misnamed_again(session, old, values.get("title", "")):
         inherited["title"] = old.title
     if values.get("title", "").isupper() and values["title"].casefold() == old.title.casefold():
         inherited["title"] = old.title

@@ -66,6 +66,7 @@ LOOKED_UP = 4  # medicines looked up for interactions with those of the record
 OF_TIER = 5  # sections of each tier
 SEARCHED_PROBLEMS = 2  # problems of the record that are searched with a short question
 _BETWEEN = re.compile(r"[;；]\s*")  # cells of a row
+_AND = re.compile(r"\band\b|且|并|和", re.IGNORECASE)
 _CELL = re.compile(r"(?P<header>[^:：]+)[:：]\s*(?P<text>.+)", re.DOTALL)
 SHORT = 2  # content words beside medicines; a question with fewer is short
 
@@ -236,11 +237,11 @@ def _warnings(case: Case, answer: Answer, filters: SearchFilter) -> Step[tuple[t
         evidence, naming, of_kinds = yield from _search_together(case, case.record, proposed, filters, answer)
         interacting += together(case.record, frozenset(proposed), (*(text for _, text in quoted), *naming))
         interacting += of_kinds
-    told = {one.text for part in interacting for one in part.statements}
+    told = {(part.entry, one.text) for part in interacting for one in part.statements}
     parts: tuple[Part, ...] = (
         *allergies(case.record, (*answer.shown, *read)),
         *dict.fromkeys(interacting),
-        *cautions(case.record, frozenset(proposed), [one for one in (*answer.shown, *read) if one.text not in told]),
+        *cautions(case.record, frozenset(proposed), (*answer.shown, *read), told),
         *rows(case.record, answer, case.medicines, frozenset(proposed)),
     )
     return parts or (NotJudgedPart((message("ebm.no_match"),), first=True),), (*answer.evidence, *evidence)
@@ -367,21 +368,30 @@ def together(record: PatientRecord, asked: Set[str], statements: Sequence[Statem
             yield InteractionPart(entry, ", ".join(names), "", tuple(dict.fromkeys(one for one, _ in both))[:QUOTED])
 
 
-def cautions(record: PatientRecord, asked: Set[str], statements: Sequence[Statement]) -> Iterator[CautionPart]:
-    """The record's medicines that warnings among ``statements`` name, or whose class they name; as ``together``."""
+def cautions(
+    record: PatientRecord, asked: Set[str], statements: Sequence[Statement], told: Set[tuple[RecordEntry, str]]
+) -> Iterator[CautionPart]:
+    """The record's medicines that warnings among ``statements`` name, or whose class they name; as ``together``.
+
+    Not what was ``told`` of an entry by an interaction.
+    """
     either = asked | _all_taken(record)
     warnings = [one for one in statements if warns(one.text) and not _is_on_another(one.text, either)]
     for entry in record.entries:
-        named = [(one, medicines.named_in(entry.text, one.text)) for one in warnings if entry.kind in NAMED]
+        fresh = [one for one in warnings if entry.kind in NAMED and (entry, one.text) not in told]
+        named = [(one, medicines.named_in(entry.text, one.text)) for one in fresh]
         if names := dict.fromkeys(name for _, written in named for name in written):
             yield CautionPart(entry, tuple(names), tuple(one for one, written in named if written)[:QUOTED])
 
 
 def _values(record: PatientRecord) -> dict[tuple[str, float], tuple[Measured, str]]:
-    """The record's values; with its words those that are only quoted, of which nobody knows when they were measured."""
+    """The record's results, then with its words the values that it only quotes, measured nobody knows when."""
     quoted = [entry for entry in record.entries if entry.kind is EntryKind.UNREAD]
     found = [(one, entry.words) for entry in quoted for one in measures.measured(fold(aligned(entry.text)))]
-    return {(one.name, one.value): (one, words) for one, words in (*found, *((one, "") for one in record.results))}
+    once = dict[tuple[str, float], tuple[Measured, str]]()
+    for one, words in (*((one, "") for one in record.results), *found):
+        once.setdefault((one.name, one.value), (one, words))
+    return once
 
 
 def rows(
@@ -410,7 +420,8 @@ def rows(
             )
             and not (asked and (named := medicines.ingredients(text)) and not asked & named)
         )
-        if quoted and (alike := ("" if measure.name in measures.KIDNEYS else measure.name, quoted)) not in told:
+        of = "kidneys" if measure.name in measures.KIDNEYS else f"{measure.name} {result.value}"
+        if quoted and (alike := (of, quoted)) not in told:
             told.add(alike)
             yield ValuePart(result, quoted, words)
 
@@ -418,8 +429,10 @@ def rows(
 def _is_row_of(measure: measures.Measure, row: str, value: float, known: Iterable[tuple[str, float]]) -> bool:
     """Whether a cell of ``row`` ("Header: cell; Header: cell") has a range of ``measure`` that contains ``value``.
 
-    A range of another measure must contain what is ``known`` of that: "systolic at least 140 and diastolic below 90".
+    If the row says "and", a range of another measure must contain what is ``known`` of that: "systolic at least 140 and
+    diastolic below 90".
     """
+    both = _AND.search(row)
     found = False
     for cell in filter(None, map(_CELL.match, _BETWEEN.split(row))):
         of = measures.mentioned(cell["header"])
@@ -427,7 +440,10 @@ def _is_row_of(measure: measures.Measure, row: str, value: float, known: Iterabl
         if holds and of == [measure]:
             found = found or holds(value)
         elif (
-            holds and not any(map(holds, others := [number for name, number in known if name == of[0].name])) and others
+            both
+            and holds
+            and not any(map(holds, others := [number for name, number in known if name == of[0].name]))
+            and others
         ):
             return False
     return found

@@ -192,6 +192,9 @@ def test_an_overdose_of_any_amount_and_a_clot() -> None:
     ("text", "flags"),
     [
         ("lithium level 1.9", ()),  # no blood sugar
+        ("nil by mouth with crushing chest pain", ("chest_pain",)),
+        ("why not kill myself", ("suicide",)),
+        ("my toddler has acid in his mouth", ("poisoning",)),
         ("acid comes up into my throat at night when I lie flat", ()),
         ("i took my folic acid", ()),
         ("he drank battery acid", ("poisoning",)),

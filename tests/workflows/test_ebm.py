@@ -551,7 +551,7 @@ def test_a_value_that_the_record_only_quotes_stands_beside_its_row_with_the_reco
 
 @pytest.mark.parametrize(("diastolic", "told"), [(106, False), (84, True)])
 def test_a_row_of_two_ranges_holds_both_values(diastolic: float, told: bool) -> None:
-    row = "Kind: isolated; Systolic blood pressure (mmHg): 140 or more; Diastolic blood pressure (mmHg): below 90"
+    row = "Systolic blood pressure (mmHg): 140 or more; Link: and; Diastolic blood pressure (mmHg): below 90"
     pressures = (
         Measured("systolic blood pressure", 192, "192 mmHg"),
         Measured("diastolic blood pressure", diastolic, f"{diastolic} mmHg"),
@@ -577,3 +577,34 @@ def test_a_row_on_a_third_medicine_tells_of_no_interaction_between_two() -> None
     )
     answer, _ = run(question="Is aspirin given?", tiers={"guidelines": row}, of_medicines=(row,))
     assert not {InteractionPart, CautionPart} & set(kinds(answer))
+
+
+def test_a_row_of_alternatives_counts_by_either_value() -> None:
+    row = "Systolic blood pressure (mmHg): 180 or more; Diastolic blood pressure (mmHg): 110 or more; Action: refer"
+    pressures = (
+        Measured("systolic blood pressure", 200, "200 mmHg"),
+        Measured("diastolic blood pressure", 105, "105 mmHg"),
+    )
+    record = replace(RECORD, results=pressures)
+    answer, _ = run(question="What now?", tiers={"guidelines": replace(passage(row, "BP"), table=True)}, record=record)
+    assert ValuePart in kinds(answer)
+
+
+def test_one_warning_is_told_of_each_medicine_that_it_names() -> None:
+    entries = (
+        RecordEntry(EntryKind.MEDICINE, "warfarin 3 mg", "warfarin 3 mg"),
+        RecordEntry(EntryKind.MEDICINE, "simvastatin 20 mg", "simvastatin 20 mg"),
+    )
+    tiers = {"guidelines": passage("Do not give clarithromycin with warfarin or with statins.", "Pneumonia")}
+    record = replace(RECORD, entries=entries)
+    answer, _ = run(question="Which dose of clarithromycin?", tiers=tiers, record=record)
+    told = {part.entry.text for part in answer.parts if isinstance(part, InteractionPart | CautionPart)}
+    assert told == {"warfarin 3 mg", "simvastatin 20 mg"}
+
+
+def test_a_result_stands_before_a_value_that_is_only_quoted() -> None:
+    old = RecordEntry(EntryKind.UNREAD, "INR: 9.2", "in 2019 her INR was 9.2")
+    record = replace(RECORD, results=(Measured("INR", 6.1, "6.1"),), entries=(*RECORD.entries, old))
+    tiers = {"guidelines": passage("Phone at once when the INR is above 5.0.", "Laboratory")}
+    answer, _ = run(question="INR?", tiers=tiers, record=record)
+    assert [part.value.value for part in answer.parts if isinstance(part, ValuePart)] == [6.1, 9.2]
