@@ -110,7 +110,8 @@ class QuestionPart:
     """A follow-up question, answered if it has statements; ``searched_as`` is its self-contained form, if rewritten.
 
     ``left_out``: an answer was withheld from a patient because it may be about something else. ``nearest`` names
-    sections with marks, for staff. ``signs``: the warning signs that the question names.
+    sections with marks, for staff. ``signs``: the warning signs that the question names. ``safety``: the message for
+    somebody in danger, if the question is like what such people say.
     """
 
     question: str
@@ -119,6 +120,7 @@ class QuestionPart:
     left_out: bool = False
     nearest: tuple[str, ...] = ()
     signs: tuple[str, ...] = ()
+    safety: Message | None = None
 
 
 class ReadingScale(StrEnum):

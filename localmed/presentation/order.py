@@ -135,6 +135,8 @@ def question(part: QuestionPart, language: str) -> PartView:
     """A question with its answer, or that there is none."""
     label = words(message("explain.searched_as"), language)
     rows = [Row(label, one_line(part.searched_as))] if part.searched_as else []
+    if part.safety:
+        rows.insert(0, Row("", words(part.safety, language)))
     if part.signs:
         signs = tuple(Message(f"departments.flag.{sign}") for sign in part.signs)
         rows.insert(0, Row("", words(message("finding.flagged", signs=signs), language)))

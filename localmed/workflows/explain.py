@@ -125,9 +125,8 @@ class _Cited:
 
 def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: Provenance) -> Flow:
     """The flow for one order over the tiers of ``plan``."""
-    for place, text in enumerate((task.order, *task.questions)):
-        concern = yield from screened(text, plan, own_words=place > 0)
-        if concern:
+    for text in (task.order, *task.questions):
+        if (yield from screened(text, plan, own_words=False)):
             return refused(text, plan, provenance, "explain")
     order, length = task.order[:CHARACTERS], len(task.order)
     notes = (message("explain.order_cut", characters=length, read=CHARACTERS),) if length > CHARACTERS else ()
@@ -423,8 +422,14 @@ def _asked(
         pieces = best_of(found, own(found))
         marked = best_of(found, [section for section in own(found) if section.marks])
         nearest = tuple(dict.fromkeys((piece.passage.headings or (piece.document_title,))[-1] for piece in marked))
+        # A mere likeness to a disclosure refuses no order: "What if I forget the tablet?" is like one.
+        concern = yield from screened(question, plan)
         part = QuestionPart(
-            question, searched_as=alone if alone != question else "", nearest=nearest, signs=red_flags(question)
+            question,
+            searched_as=alone if alone != question else "",
+            nearest=nearest,
+            signs=red_flags(question),
+            safety=finding.safety_message(question, plan) if concern else None,
         )
         made.append((part, (yield from write_draft(alone, pieces, plan, task.known))))
     return made

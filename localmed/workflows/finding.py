@@ -106,9 +106,14 @@ def screened(text: str, plan: Plan, own_words: bool = True) -> Step[Concern]:
 
 def refused(question: str, plan: Plan, provenance: Provenance, workflow: str = "ask") -> Answer:
     """The answer with the site's safety message in the question's language as its only note."""
-    language = detect(question)
-    chosen = dict(plan.safety).get(language) or site_message(language, "", "")
-    return Answer(AnswerStatus.SAFETY, question, language, (), (), (), provenance, notes=(chosen,), workflow=workflow)
+    language, notes = detect(question), (safety_message(question, plan),)
+    return Answer(AnswerStatus.SAFETY, question, language, (), (), (), provenance, notes=notes, workflow=workflow)
+
+
+def safety_message(text: str, plan: Plan) -> Message:
+    """The site's message for somebody in danger, in the language of ``text``."""
+    language = detect(text)
+    return dict(plan.safety).get(language) or site_message(language, "", "")
 
 
 def overdue(evidence: tuple[Evidence, ...]) -> Notes:
