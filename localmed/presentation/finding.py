@@ -8,7 +8,7 @@ A section longer than ``OPEN`` characters is open around its marks; the rest is 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
@@ -19,6 +19,8 @@ from localmed.presentation.neutral import one_line, words
 from localmed.presentation.sources import edition, pages, warnings
 from localmed.presentation.tables import grids
 from localmed.text.furniture import spans
+from localmed.text.language import aligned, fold
+from localmed.text.measures import by_name, falls_in_sentence, measured
 from localmed.text.publications import level
 
 WITHIN = {"en": " › "}  # of a heading and the one below it
@@ -27,7 +29,8 @@ OPEN = 1_200  # characters of a section that stand open
 PICTURES = 2  # pages of torn tables shown in one section
 NOT_SEARCHED = "workflow.not_searched"  # the note that a stopped collection may hold what is absent
 LEFT_OUT = " … "
-WHOLE = 3  # sections that are shown with their text; of the others the marked sentences
+WHOLE = 3  # sections that are shown with their text, and as many short ones; of the others the marked sentences
+SHORT = 700  # characters of a short section: half a treatment is no excerpt
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +187,7 @@ def view(answer: Answer, language: str) -> FindingView | None:
     marked = any(section.marks for section in own)
     lacked = () if marked or found.absent else _lacked(own)
     lacking = bool(lacked) or bool(found.absent and not marked)
+    lacking = lacking and not _holds_a_value(answer.question, own, known)
     far = answer.found_nothing or lacking
     beside = {known[section.best].passage.language for section in others} & {*LANGUAGES}
     near = found.closeness is not Closeness.NOTHING_NEAR and not lacking
@@ -201,7 +205,10 @@ def view(answer: Answer, language: str) -> FindingView | None:
     return FindingView(
         readings,
         tuple(_read_as(readings, language)),
-        tuple(_section(section, known, day, language, place < whole) for place, section in enumerate(own)),
+        tuple(
+            _section(section, known, day, language, place < whole or (place < 2 * whole and _is_short(section)))
+            for place, section in enumerate(own)
+        ),
         tuple(_section(section, known, day, language, place < elsewhere) for place, section in enumerate(others)),
         joined(sorted(titles), language),
         words(message("search.words_only"), language) if by_words else "",
@@ -219,6 +226,18 @@ def view(answer: Answer, language: str) -> FindingView | None:
             *([words(message("finding.lacked", names=lacked), language)] if lacked else ()),
         ),
     )
+
+
+def _is_short(section: ShownSection) -> bool:
+    return sum(line.end - line.start for line in section.lines) <= SHORT
+
+
+def _holds_a_value(question: str, sections: Sequence[ShownSection], known: Mapping[str, Evidence]) -> bool:
+    """Whether a sentence of ``sections`` gives a range that a value of the question is in."""
+    values = [(by_name(one.name), one.value) for one in measured(fold(aligned(question)))]
+    lines = [(known[line.marker].passage, line) for section in sections for line in section.lines] if values else []
+    texts = [passage.text[line.start : line.end] for passage, line in lines]
+    return any(falls_in_sentence(text, *value) for text in texts for value in values)
 
 
 def _lacked(sections: Sequence[ShownSection]) -> tuple[str, ...]:

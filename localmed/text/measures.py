@@ -271,6 +271,14 @@ def falls_in_sentence(text: str, measure: Measure, value: float) -> bool:
     )
 
 
+def excludes(text: str, measure: Measure, value: float) -> bool:
+    """Whether ``text`` gives ranges of ``measure``, and ``value`` is in none of them."""
+    alike = map(by_name, KIDNEYS if measure.name in KIDNEYS else (measure.name,))
+    ranges = [within(one, "", match["range"]) for one in alike for match in _ranges(one).finditer(fold(text))]
+    known = [holds for holds in ranges if holds]
+    return bool(known) and not any(holds(value) for holds in known)
+
+
 _AIMED = re.compile(r"target|goal|\baim|\bkeep|urine|urinary|目标|维持|控制|尿")
 _CLAUSE_END = re.compile(r"[;；.。](?!\d)")
 _LINKS = r"(?:\s|:|：|=|\b(?:is|was|of|level|levels|falls|rises|drops)\b|值|水平|为|是)*"

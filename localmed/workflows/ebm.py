@@ -223,6 +223,8 @@ def _warnings(case: Case, answer: Answer, filters: SearchFilter) -> Step[tuple[t
     ]
     shown = " ".join(it.text for it in (*answer.shown, *(text for marked, text in quoted if marked)))
     read = [text for marked, text in quoted if marked or not begins_with_a_medicine(text.text)]
+    nearest = {line.marker for section in near[:UNMARKED] for line in section.lines}
+    first = [text for text in read if {it.marker for it in text.citations} <= nearest]
     ingredients = (*sorted(medicines.ingredients(case.question)), *sorted(medicines.ingredients(shown)))
     has_medicines = any(entry.kind in NAMED for entry in case.record.entries)
     named = tuple(dict.fromkeys(ingredients))[:LOOKED_UP] if has_medicines else ()
@@ -235,13 +237,14 @@ def _warnings(case: Case, answer: Answer, filters: SearchFilter) -> Step[tuple[t
     evidence: tuple[Evidence, ...] = ()
     if has_medicines:
         evidence, naming, of_kinds = yield from _search_together(case, case.record, proposed, filters, answer)
-        interacting += together(case.record, frozenset(proposed), (*(text for _, text in quoted), *naming))
+        among = frozenset(proposed) | _all_taken(case.record)
+        interacting += together(case.record, among, (*(text for _, text in quoted), *naming))
         interacting += of_kinds
     told = {(part.entry, one.text) for part in interacting for one in part.statements}
     parts: tuple[Part, ...] = (
         *allergies(case.record, (*answer.shown, *read)),
         *dict.fromkeys(interacting),
-        *cautions(case.record, frozenset(proposed), (*answer.shown, *read), told),
+        *cautions(case.record, frozenset(proposed), (*answer.shown, *first), told),
         *rows(case.record, answer, case.medicines, frozenset(proposed)),
     )
     return parts or (NotJudgedPart((message("ebm.no_match"),), first=True),), (*answer.evidence, *evidence)
@@ -250,7 +253,9 @@ def _warnings(case: Case, answer: Answer, filters: SearchFilter) -> Step[tuple[t
 def _search_together(
     case: Case, record: PatientRecord, named: Sequence[str], filters: SearchFilter, answer: Answer
 ) -> Step[tuple[tuple[Evidence, ...], tuple[Statement, ...], list[InteractionPart]]]:
-    """The library's lines that name a medicine of the record and a ``named`` one, and the evidence that is new.
+    """The library's lines that name a medicine of the record and a ``named`` one or another of the record.
+
+    And the evidence that is new.
 
     Interactions: of a medicine of the record, with lines under its name on a kind of treatment that the question names
     ("Some antibiotics raise the INR").
@@ -263,7 +268,9 @@ def _search_together(
     ]
     each = [f"{' '.join(one.written for one in kinds)} {name}" for name in [*own][:SEARCHED_WITH]] if kinds else []
     lines: list[Line] = []
-    for text in (*([" ".join(dict.fromkeys((*named, *own)))] if named else []), *each):
+    pairs = [" ".join(dict.fromkeys((*named, *own)))] if named else []
+    pairs += [" ".join(own)] if len(own) > 1 else []
+    for text in (*dict.fromkeys(pairs), *each):
         found: Finding = yield Find(text, filters, PASSAGES, SECTIONS)
         lines += [line for section in (*found.sections, *found.others) for line in section.lines]
     lines = list(dict.fromkeys(lines))
@@ -271,9 +278,8 @@ def _search_together(
     both = [
         line
         for line in lines
-        if (names := medicines.ingredients(line.text)) & own.keys()
-        and names & {*named}
-        and len(names & asked) > 1
+        if len((names := medicines.ingredients(line.text)) & asked) > 1
+        and names & own.keys()
         and not _is_on_another(line.text, asked)
     ]
     under = [(line, one) for line in lines for one in kinds if _is_on(one, line) and _above(line.passage) & own.keys()]
@@ -373,10 +379,16 @@ def cautions(
 ) -> Iterator[CautionPart]:
     """The record's medicines that warnings among ``statements`` name, or whose class they name; as ``together``.
 
-    Not what was ``told`` of an entry by an interaction.
+    Not what was ``told`` of an entry by an interaction, nor what is for another range of a result.
     """
-    either = asked | _all_taken(record)
-    warnings = [one for one in statements if warns(one.text) and not _is_on_another(one.text, either)]
+    either, results = asked | _all_taken(record), [(measures.by_name(one.name), one.value) for one in record.results]
+    warnings = [
+        one
+        for one in statements
+        if warns(one.text)
+        and not _is_on_another(one.text, either)
+        and not any(measures.excludes(one.text, *result) for result in results)
+    ]
     for entry in record.entries:
         fresh = [one for one in warnings if entry.kind in NAMED and (entry, one.text) not in told]
         named = [(one, medicines.named_in(entry.text, one.text)) for one in fresh]
