@@ -19,8 +19,7 @@ from localmed.presentation.neutral import one_line, words
 from localmed.presentation.sources import edition, pages, warnings
 from localmed.presentation.tables import grids
 from localmed.text.furniture import spans
-from localmed.text.language import aligned, fold
-from localmed.text.measures import by_name, falls_in_sentence, measured
+from localmed.text.measures import range_of
 from localmed.text.publications import level
 
 WITHIN = {"en": " › "}  # of a heading and the one below it
@@ -234,10 +233,9 @@ def _is_short(section: ShownSection) -> bool:
 
 def _holds_a_value(question: str, sections: Sequence[ShownSection], known: Mapping[str, Evidence]) -> bool:
     """Whether a sentence of ``sections`` gives a range that a value of the question is in."""
-    values = [(by_name(one.name), one.value) for one in measured(fold(aligned(question)))]
-    lines = [(known[line.marker].passage, line) for section in sections for line in section.lines] if values else []
-    texts = [passage.text[line.start : line.end] for passage, line in lines]
-    return any(falls_in_sentence(text, *value) for text in texts for value in values)
+    lines = [(known[line.marker].passage, line) for section in sections for line in section.lines]
+    holds = range_of(question)
+    return holds is not None and any(holds(passage.text[line.start : line.end]) for passage, line in lines)
 
 
 def _lacked(sections: Sequence[ShownSection]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -22,8 +23,11 @@ from localmed.messages import CLAUSES, joined
 from localmed.presentation.neutral import one_line, words
 from localmed.presentation.statements import definition_rows, statement_view
 from localmed.presentation.views import PartView, Row
+from localmed.text import medicines
 from localmed.text.abbreviations import abbreviations, phrases
 from localmed.text.language import detect
+
+_STOP = re.compile(r"\s*(?P<word>stop|停用|停)\s*[:：]?\s*", re.IGNORECASE)
 
 
 def line(part: LinePart, language: str) -> PartView:
@@ -47,6 +51,8 @@ def line(part: LinePart, language: str) -> PartView:
         if same not in told:
             rows.append(_expansion(replace(expansion, meanings=meanings), language))
         told.add(same)
+    if (stop := _STOP.match(part.text)) and any(it.start == 0 for it in medicines.mentions(part.text[stop.end() :])):
+        rows.append(Row(stop["word"], words(message("explain.stop"), language)))
     rows += [Row(one_line(written), meaning) for written, meaning in phrases(part.text, language)]
     return PartView(one_line(part.text), tuple(rows), section=words(message("explain.lines"), language))
 

@@ -32,7 +32,7 @@ from localmed.retrieval.weights import of_terms
 from localmed.text import measures, medicines, synonyms
 from localmed.text.amounts import amounts
 from localmed.text.furniture import line_spans, states_nothing
-from localmed.text.language import aligned, content_words, fold
+from localmed.text.language import content_words, fold
 from localmed.text.negation import after_denial, denied
 from localmed.text.tables import Names, cues
 
@@ -159,13 +159,9 @@ def _with_range(found: Sequence[Hit], question: str) -> list[Hit]:
 
     "INR 8.5": what is to be done "when the INR is above 5.0" has one word in common with the question.
     """
-    values = [(measures.by_name(one.name), one.value) for one in measures.measured(fold(aligned(question)))]
-
-    def holds(hit: Hit) -> bool:
-        lines = [hit.passage.text[slice(*span)] for span in line_spans(hit.passage)]
-        return any(measures.falls_in_sentence(line, *value) for line in lines for value in values)
-
-    place = next((place for place, hit in enumerate(found) if holds(hit)), 0) if values else 0
+    holds = measures.range_of(question)
+    lines = ([hit.passage.text[slice(*span)] for span in line_spans(hit.passage)] for hit in found)
+    place = next((place for place, texts in enumerate(lines) if any(map(holds, texts))), 0) if holds else 0
     if place < FIRST:
         return list(found)
     return [*found[: FIRST - 1], found[place], *found[FIRST - 1 : place], *found[place + 1 :]]
@@ -202,15 +198,20 @@ def others_answer_better(read: Question, own: Sequence[Section], others: Sequenc
     """Whether only ``others`` are on what the question names.
 
     Either one of them names all of it and none of ``own`` does, or only they have a condition of the question in a
-    title or heading.
+    title or heading, or a range that a value of the question is in.
     """
+    holds = measures.range_of(read.typed)
+
+    def ranged(sections: Sequence[Section]) -> bool:
+        return holds is not None and any(holds(line.text) for one in sections for line in one.lines)
+
     names = Names({name for one in _asked(read, ("conditions",)) for name in one.names})
 
     def headed(sections: Sequence[Section]) -> bool:
         return any(names.matches(fold(" ".join((it.best.passage.title, *it.best.passage.headings)))) for it in sections)
 
     complete = any(it.marks and not it.lacks for it in others) and all(it.lacks for it in own)
-    return complete or (headed(others) and not headed(own))
+    return complete or any(only(others) and not only(own) for only in (headed, ranged))
 
 
 def _text(section: Section) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from localmed.domain.patient import Measured
 from localmed.text import units
-from localmed.text.language import fold
+from localmed.text.language import aligned, fold
 from localmed.text.tables import table
 
 NEAR = 24  # characters between a measure's name and its value: "potassium (serum, today) was"
@@ -269,6 +269,12 @@ def falls_in_sentence(text: str, measure: Measure, value: float) -> bool:
         for one in map(by_name, KIDNEYS if measure.name in KIDNEYS else (measure.name,))
         for match in _ranges(one).finditer(folded)
     )
+
+
+def range_of(question: str) -> Callable[[str], bool] | None:
+    """Whether a sentence gives a range that a value of ``question`` is in; None if it has no value."""
+    found = [(by_name(one.name), one.value) for one in measured(fold(aligned(question)))]
+    return (lambda text: any(falls_in_sentence(text, *one) for one in found)) if found else None
 
 
 def excludes(text: str, measure: Measure, value: float) -> bool:

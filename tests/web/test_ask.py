@@ -80,7 +80,7 @@ def test_without_a_model_the_sections_stand_there_and_nothing_is_called_an_answe
         assert not [word for word in ANSWER_WORDS if word in words_of(shown).lower()]
 
 
-def test_the_first_three_sections_are_open_and_of_the_others_a_sentence_stands_there(client: Clients) -> None:
+def test_the_first_sections_are_open_and_of_the_others_a_sentence_stands_there(client: Clients) -> None:
     page = client("reader").form("/ask", question=QUESTION).text
     cards = re.findall(r'<article class="card[^>]*>(.*?)</article>', page, re.DOTALL)
     assert len(cards) > 3
