@@ -51,10 +51,16 @@ def line(part: LinePart, language: str) -> PartView:
         if same not in told:
             rows.append(_expansion(replace(expansion, meanings=meanings), language))
         told.add(same)
-    if (stop := _STOP.match(part.text)) and any(it.start == 0 for it in medicines.mentions(part.text[stop.end() :])):
+    if (stop := _STOP.match(part.text)) and _is_a_medicine(part.text[stop.end() :]):
         rows.append(Row(stop["word"], words(message("explain.stop"), language)))
     rows += [Row(one_line(written), meaning) for written, meaning in phrases(part.text, language)]
     return PartView(one_line(part.text), tuple(rows), section=words(message("explain.lines"), language))
+
+
+def _is_a_medicine(text: str) -> bool:
+    """Whether ``text`` is one medicine's name and no more: "five days before the operation" would be another stop."""
+    named = medicines.mentions(text)
+    return len(named) == 1 and named[0].start == 0 and not text[named[0].end :].strip(" .。!！")
 
 
 def _expansion(expansion: Expansion, language: str) -> Row:

@@ -13,6 +13,7 @@ from localmed.domain import Origin, Statement, message
 from localmed.domain.errors import UsageError
 from localmed.domain.parts import LinePart, TermPart, UnexplainedPart
 from localmed.domain.patient import EntryKind, RecordEntry
+from localmed.presentation.order import line as order_line
 from localmed.presentation.order import terms_by_line
 from localmed.presentation.views import PartView
 from localmed.site import records
@@ -235,6 +236,22 @@ def test_a_term_stands_beside_the_line_that_it_is_in() -> None:
         ("second", [], ["term"]),
     ]
     assert [one.title for one in rest] == ["unexplained"]
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("STOP ibuprofen", True),
+        ("停用布洛芬。", True),
+        ("Stop warfarin five days before the operation", False),
+        ("STOP metformin if vomiting", False),
+        ("Stop smoking", False),
+        ("STOP: warfarin; digoxin", False),
+    ],
+)
+def test_only_a_line_that_is_a_stop_and_a_medicine_says_that_it_is_stopped(written: str, told: bool) -> None:
+    shown = order_line(LinePart(written), "en")
+    assert (said("explain.stop") in [row.text for row in shown.rows]) is told
 
 
 def test_beside_a_line_a_term_stands_once_in_the_readers_language() -> None:
