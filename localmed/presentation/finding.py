@@ -184,15 +184,17 @@ def view(answer: Answer, language: str) -> FindingView | None:
     known, day = answer.by_marker, answer.provenance.day
     own, others = split_by_language(answer)
     marked = any(section.marks for section in own)
-    lacked = () if marked or found.absent else _lacked(own)
+    lacked_own = () if marked or found.absent else _lacked(own)
+    lacked = tuple(name for name in lacked_own if all(name in one.lacks for one in others))
+    others_first = found.others_first or len(lacked) < len(lacked_own)  # only the other language names it
     lacking = bool(lacked) or bool(found.absent and not marked)
     lacking = lacking and not _holds_a_value(answer.question, own, known)
     far = answer.found_nothing or lacking
     beside = {known[section.best].passage.language for section in others} & {*LANGUAGES}
     near = found.closeness is not Closeness.NOTHING_NEAR and not lacking
-    others_open = found.others_first or (not near and any(one.marks for one in others))
-    whole, elsewhere = WHOLE if near and not found.others_first else 0, WHOLE if others_open else 0
-    title = "finding.only" if far or not own else "finding.first" if found.others_first else "finding.also"
+    others_open = others_first or (not near and any(one.marks for one in others))
+    whole, elsewhere = WHOLE if near and not others_first else 0, WHOLE if others_open else 0
+    title = "finding.only" if far or not own else "finding.first" if others_first else "finding.also"
     titles = (words(message(title, language=Message(f"source.language.{one}")), language) for one in beside)
     by_words = bool(found.sections) and not found.dense
     follows = next((one_line(one.means) for one in found.readings if not one.written), "")
@@ -216,10 +218,10 @@ def view(answer: Answer, language: str) -> FindingView | None:
         words(message("finding.flagged", signs=signs), language) if signs else "",
         far,
         lacking
-        or found.others_first
+        or others_first
         or bool(own and own[0].lacks)
         or found.closeness in (Closeness.SOME_WAY, Closeness.NOTHING_NEAR),
-        found.others_first or (far and found.closeness is not Closeness.NOTHING_NEAR and others_open),
+        others_first or (far and found.closeness is not Closeness.NOTHING_NEAR and others_open),
         (
             *(words(message("finding.absent", name=one_line(one)), language) for one in absent),
             *([words(message("finding.lacked", names=lacked), language)] if lacked else ()),

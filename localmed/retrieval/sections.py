@@ -140,7 +140,12 @@ def sections(
         return replace(one, lacks=lacks), scores
 
     conditions, names = _conditions(read)
-    unnamed = [bool(conditions) and not names.matches(_text(one)) for one in taken]
+    holds = measures.range_of(read.typed)
+    ranged = [holds is not None and any(holds(line.text) for line in one.lines) for one in taken]
+    unnamed = [  # "potassium of 6.5 or higher" names a high potassium
+        bool(conditions) and not in_range and not names.matches(_text(one))
+        for one, in_range in zip(taken, ranged, strict=True)
+    ]
     made = [
         (replace(one, lacks=tuple(dict.fromkeys((*one.lacks, *conditions)))) if lacks else one, scores)
         for (one, scores), lacks in zip(map(scored, taken), unnamed, strict=True)

@@ -256,17 +256,18 @@ def falls_in(question: str, header: str, cell: str, lone: bool = False) -> bool 
     return len(own) == 1 and any(unit in own and holds(value) for value, unit in numbers(question))
 
 
-def falls_in_sentence(text: str, measure: Measure, value: float) -> bool:
+def falls_in_sentence(text: str, measure: Measure, value: float, alone: bool = False) -> bool:
     """Whether ``value`` is in a range that directly follows ``measure`` in ``text`` ("if eGFR is below 30").
 
-    Targets, negations and numbers with another unit are left out.
+    Targets, negations and numbers with another unit are left out. ``alone``: one kidney value does not stand for the
+    other.
     """
     folded = fold(text)
     return any(
         (holds := within(one, "", match["range"]))
         and holds(value)
         and not _AIMED.search(_CLAUSE_END.split(match.string[: match.start()])[-1])
-        for one in map(by_name, KIDNEYS if measure.name in KIDNEYS else (measure.name,))
+        for one in map(by_name, KIDNEYS if measure.name in KIDNEYS and not alone else (measure.name,))
         for match in _ranges(one).finditer(folded)
     )
 

@@ -215,7 +215,9 @@ def _warnings(case: Case, answer: Answer, filters: SearchFilter) -> Step[tuple[t
     if case.record is None:
         return (), answer.evidence
     known = answer.by_marker
+    others = answer.receipts.others[:UNMARKED] if answer.receipts else ()
     near = [section for place, section in enumerate(own(answer)) if section.marks or place < UNMARKED]
+    near += [section for section in others if section not in near]
     quoted = [
         (line.marked or not section.marks, known[line.marker].quotation(line.start, line.end))
         for section in near
@@ -244,7 +246,7 @@ def _warnings(case: Case, answer: Answer, filters: SearchFilter) -> Step[tuple[t
     parts: tuple[Part, ...] = (
         *allergies(case.record, (*answer.shown, *read)),
         *dict.fromkeys(interacting),
-        *cautions(case.record, frozenset(proposed), (*answer.shown, *first), told),
+        *cautions(case.record, case.medicines, (*answer.shown, *first), told),
         *rows(case.record, answer, case.medicines, frozenset(proposed)),
     )
     return parts or (NotJudgedPart((message("ebm.no_match"),), first=True),), (*answer.evidence, *evidence)
@@ -330,12 +332,14 @@ _REACTION = cues("records", "quoted")
 
 def allergies(record: PatientRecord, statements: Sequence[Statement]) -> Iterator[AllergyPart]:
     """The record's allergies to medicines in ``statements``, with these sentences."""
+    told = set[tuple[str, ...]]()
     for entry in record.entries:
         quoted = entry.kind in (EntryKind.UNREAD, EntryKind.NAMED) and _REACTION.search(entry.words)
         if entry.kind is EntryKind.ALLERGY or quoted:
             named = [(statement, medicines.met_by(entry.text, statement.text)) for statement in statements]
             names = dict.fromkeys(name for _, matches in named for name in matches)
-            if names:
+            if names and (entry.words, *names) not in told:
+                told.add((entry.words, *names))
                 matching = tuple(statement for statement, matches in named if matches)
                 yield AllergyPart(entry, tuple(names), matching[:QUOTED])
 
@@ -377,16 +381,18 @@ def together(record: PatientRecord, asked: Set[str], statements: Sequence[Statem
 def cautions(
     record: PatientRecord, asked: Set[str], statements: Sequence[Statement], told: Set[tuple[RecordEntry, str]]
 ) -> Iterator[CautionPart]:
-    """The record's medicines that warnings among ``statements`` name, or whose class they name; as ``together``.
+    """The record's medicines that warnings among ``statements`` name, or whose class they name.
+
+    No table's row on a medicine that was not ``asked`` about.
 
     Not what was ``told`` of an entry by an interaction, nor what is for another range of a result.
     """
-    either, results = asked | _all_taken(record), [(measures.by_name(one.name), one.value) for one in record.results]
+    results = [(measures.by_name(one.name), one.value) for one in record.results]
     warnings = [
         one
         for one in statements
-        if warns(one.text)
-        and not _is_on_another(one.text, either)
+        if warns(_cells(one.text))
+        and not _is_on_another(one.text, asked)
         and not any(measures.excludes(one.text, *result) for result in results)
     ]
     for entry in record.entries:
@@ -394,6 +400,12 @@ def cautions(
         named = [(one, medicines.named_in(entry.text, one.text)) for one in fresh]
         if names := dict.fromkeys(name for _, written in named for name in written):
             yield CautionPart(entry, tuple(names), tuple(one for one, written in named if written)[:QUOTED])
+
+
+def _cells(text: str) -> str:
+    """A row without its headers: "Notes" warns of nothing. Other text as it is."""
+    cells = [_CELL.match(cell) for cell in _BETWEEN.split(text)]
+    return " ; ".join(cell["text"] for cell in cells if cell) if len(cells) > 1 and all(cells) else text
 
 
 def _values(record: PatientRecord) -> dict[tuple[str, float], tuple[Measured, str]]:
@@ -416,6 +428,7 @@ def rows(
     """
     lines = [(answer.by_marker[line.marker], line) for section in answer.sections for line in section.lines]
     known = _values(record)
+    both_kidneys = {*measures.KIDNEYS} <= {name for name, _ in known}
     told = set[tuple[str, tuple[Statement, ...]]]()
     for result, words in known.values():
         measure = measures.by_name(result.name)
@@ -427,10 +440,15 @@ def rows(
                 (piece.passage.table and _is_row_of(measure, text, result.value, known))
                 or (
                     (not piece.passage.table or proposed & medicines.ingredients(text))
-                    and measures.falls_in_sentence(text, measure, result.value)
+                    and measures.falls_in_sentence(text, measure, result.value, both_kidneys)
                 )
             )
-            and not (asked and (named := medicines.ingredients(text)) and not asked & named)
+            and not (
+                asked
+                and (named := medicines.ingredients(text))
+                and not asked & named
+                and (begins_with_a_medicine(text) or not asked & medicines.ingredients(piece.passage.text))
+            )
         )
         of = "kidneys" if measure.name in measures.KIDNEYS else f"{measure.name} {result.value}"
         if quoted and (alike := (of, quoted)) not in told:

@@ -608,3 +608,34 @@ def test_a_result_stands_before_a_value_that_is_only_quoted() -> None:
     tiers = {"guidelines": passage("Phone at once when the INR is above 5.0.", "Laboratory")}
     answer, _ = run(question="INR?", tiers=tiers, record=record)
     assert [part.value.value for part in answer.parts if isinstance(part, ValuePart)] == [6.1, 9.2]
+
+
+@pytest.mark.parametrize(
+    ("values", "rows"),
+    [((21.0, 12.0), ROWS[2:]), ((21.0, 17.0), ROWS[1:2]), ((21.0, None), ROWS[1:2])],
+)
+def test_where_both_kidney_values_are_known_neither_stands_for_the_other(
+    values: tuple[float, float | None], rows: tuple[str, ...]
+) -> None:
+    named = dict(zip(("eGFR", "creatinine clearance"), values, strict=True))
+    results = tuple(Measured(name, value, f"{value} mL/min") for name, value in named.items() if value)
+    dosing = replace(passage("\n".join(ROWS), "Prevention of thrombosis"), table=True)
+    answer, _ = run(question="Which dose?", tiers={"guidelines": dosing}, record=replace(RECORD, results=results))
+    assert [one.text for part in answer.parts if isinstance(part, ValuePart) for one in part.statements] == list(rows)
+
+
+def test_a_row_for_the_value_may_name_another_medicine_to_give() -> None:
+    text = "Creatinine clearance: 15 or more; Give: enoxaparin\nCreatinine clearance: below 15; Give: heparin"
+    record = replace(RECORD, results=(Measured("creatinine clearance", 12, "12 mL/min"),))
+    dosing = replace(passage(text, "Prevention"), table=True)
+    answer, _ = run(question="Enoxaparin dose?", tiers={"guidelines": dosing}, record=record)
+    (found,) = [part for part in answer.parts if isinstance(part, ValuePart)]
+    assert [one.text for one in found.statements] == [text.splitlines()[1]]
+
+
+def test_the_header_of_a_column_is_no_warning() -> None:
+    row = "Class: vitamin K antagonist; Example: warfarin; Cautions: none"
+    answer, _ = run(question="Which?", tiers={"guidelines": replace(passage(row, "Medicines"), table=True)})
+    assert CautionPart not in kinds(answer)
+    warned = replace(passage(row.replace("none", "avoid in pregnancy"), "Medicines"), table=True)
+    assert CautionPart in kinds(run(question="Which?", tiers={"guidelines": warned})[0])
