@@ -456,3 +456,22 @@ def test_of_two_headings_that_say_yes_and_no_the_one_that_fits_comes_first(
     )
     assert made(index, both, typed, 0, 1)[0].best.passage == both[yes_first]
     assert made(index, both, typed, 1, 0)[0].best.passage == both[no_first]
+
+
+def test_a_passage_with_the_range_of_the_value_is_among_the_first(index: LexicalIndex) -> None:
+    others = [of_section(f"The INR is a blood test, part {place}.", f"Part {place}", f"{place}-") for place in range(6)]
+    critical = of_section("The laboratory phones at once when the INR is above 5.0.", "Critical results", "90-")
+    document = (*others, critical)
+    for typed, place in (("INR 8.5 on warfarin", 3), ("INR 2.5 on warfarin", 6), ("what is the INR", 6)):
+        found = made(index, document, typed, *range(7))
+        assert [one.best.passage for one in found].index(critical) == place
+
+
+def test_only_the_other_language_has_the_range_of_the_value(index: LexicalIndex) -> None:
+    ours = made(index, (of_section("血钾升高可致心律失常。", "血钾", "0-"),), "血钾6.8", 0)
+    theirs = made(
+        index, (of_section("A potassium of 6.5 mmol/L or higher is an emergency.", "Critical", "0-"),), "K 6.8", 0
+    )
+    assert others_answer_better(Question("血钾6.8"), ours, theirs)
+    assert not others_answer_better(Question("血钾4.1"), ours, theirs)
+    assert not others_answer_better(Question("血钾6.8"), theirs, ours)
