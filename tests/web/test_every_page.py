@@ -137,8 +137,9 @@ def _too_wide(window: Window, where: str) -> list[str]:
 
 @pytest.mark.slow
 def test_an_answer_and_its_sections_are_printed_without_the_window_around_them(
-    copied_clients: Clients, browser: OpenWindow
+    copied_clients: Clients, browser: OpenWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("localmed.presentation.finding.SHORT", 0)  # all sections of this library are short
     with with_model(copied_clients.settings, Model(WRITES)) as clients:
         window = browser(clients)
         window.sign_in("reader", clients("reader").form("/ask", question=QUESTION).url.path)
