@@ -108,7 +108,7 @@ def value(part: ValuePart, language: str) -> PartView:
 def not_judged(part: NotJudgedPart, language: str) -> PartView:
     """What nobody judged, a line each."""
     rows = tuple(Row("", words(matter, language)) for matter in part.matters)
-    title = "ebm.check_first" if part.first else "ebm.not_judged"
+    title = "ebm.no_all_clear" if part.first else "ebm.not_judged"
     return PartView(words(message(title), language), rows, warning=part.first)
 
 

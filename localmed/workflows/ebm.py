@@ -249,7 +249,8 @@ def _warnings(case: Case, answer: Answer, filters: SearchFilter) -> Step[tuple[t
         *cautions(case.record, case.medicines, (*answer.shown, *first), told),
         *rows(case.record, answer, case.medicines, frozenset(proposed)),
     )
-    return parts or (NotJudgedPart((message("ebm.no_match"),), first=True),), (*answer.evidence, *evidence)
+    rest = message("ebm.others_not_compared" if parts else "ebm.no_match")
+    return (*parts, NotJudgedPart((rest,), first=True)), (*answer.evidence, *evidence)
 
 
 def _search_together(
