@@ -275,7 +275,8 @@ class Session:
         except NotAllowed as error:  # a stop takes away the guide, not the warning
             if signs := tuple(Message(f"departments.flag.{one}") for one in red_flags(complaint)):
                 raise NotAllowed("departments.stopped", signs=signs, reason=error.full_message) from None
-            raise NotAllowed("departments.stopped_unread", reason=error.full_message) from None
+            always = message("departments.always")
+            raise NotAllowed("departments.stopped_unread", reason=error.full_message, always=always) from None
 
         def arguments(it: Workspace) -> tuple[Any, ...]:
             filters = SearchFilter(it.of_kinds((Kind.LOCAL,)))

@@ -8,7 +8,7 @@ it is probably an error, and is reported, not used. Codes are LOINC's.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -262,14 +262,7 @@ def falls_in_sentence(text: str, measure: Measure, value: float, alone: bool = F
     Targets, negations and numbers with another unit are left out. ``alone``: one kidney value does not stand for the
     other.
     """
-    folded = fold(text)
-    return any(
-        (holds := within(one, "", match["range"]))
-        and holds(value)
-        and not _AIMED.search(_CLAUSE_END.split(match.string[: match.start()])[-1])
-        for one in map(by_name, KIDNEYS if measure.name in KIDNEYS and not alone else (measure.name,))
-        for match in _ranges(one).finditer(folded)
-    )
+    return any(holds(value) for holds in _given(text, measure, alone))
 
 
 def range_of(question: str) -> Callable[[str], bool] | None:
@@ -278,14 +271,32 @@ def range_of(question: str) -> Callable[[str], bool] | None:
     return (lambda text: any(falls_in_sentence(text, *one) for one in found)) if found else None
 
 
-def excludes(text: str, measure: Measure, value: float) -> bool:
-    """Whether ``text`` gives ranges of ``measure``, and ``value`` is in none of them."""
-    alike = map(by_name, KIDNEYS if measure.name in KIDNEYS else (measure.name,))
-    ranges = [within(one, "", match["range"]) for one in alike for match in _ranges(one).finditer(fold(text))]
-    known = [holds for holds in ranges if holds]
-    return bool(known) and not any(holds(value) for holds in known)
+def excludes(text: str, values: Sequence[tuple[Measure, float]]) -> bool:
+    """Whether ``text`` gives ranges for some of ``values``, and none of them is in one. Not with an alternative ("or").
+
+    Targets are left out, as in ``falls_in_sentence``.
+    """
+    alone = {*KIDNEYS} <= {measure.name for measure, _ in values}
+    given = [(holds, value) for measure, value in values for holds in _given(text, measure, alone)]
+    rest = fold(text)
+    for measure, _ in values:
+        rest = _ranges(measure).sub(" ", rest)
+    return bool(given) and not any(holds(value) for holds, value in given) and not _OR.search(rest)
 
 
+def _given(text: str, measure: Measure, alone: bool = False) -> list[Callable[[float], bool]]:
+    """The ranges that ``text`` gives for ``measure``."""
+    folded = fold(text)
+    return [
+        holds
+        for one in map(by_name, KIDNEYS if measure.name in KIDNEYS and not alone else (measure.name,))
+        for match in _ranges(one).finditer(folded)
+        if (holds := within(one, "", match["range"]))
+        and not _AIMED.search(_CLAUSE_END.split(folded[: match.start()])[-1])
+    ]
+
+
+_OR = re.compile(r"\bor\b|或")
 _AIMED = re.compile(r"target|goal|\baim|\bkeep|urine|urinary|目标|维持|控制|尿")
 _CLAUSE_END = re.compile(r"[;；.。](?!\d)")
 _LINKS = r"(?:\s|:|：|=|\b(?:is|was|of|level|levels|falls|rises|drops)\b|值|水平|为|是)*"

@@ -66,7 +66,7 @@ LOOKED_UP = 4  # medicines looked up for interactions with those of the record
 OF_TIER = 5  # sections of each tier
 SEARCHED_PROBLEMS = 2  # problems of the record that are searched with a short question
 _BETWEEN = re.compile(r"[;；]\s*")  # cells of a row
-_AND = re.compile(r"\band\b|且|并|和", re.IGNORECASE)
+_AND = re.compile(r"\s*(?:and\b|并?且|和|及)\s*", re.IGNORECASE)  # a cell between two ranges, or before the second
 _CELL = re.compile(r"(?P<header>[^:：]+)[:：]\s*(?P<text>.+)", re.DOTALL)
 SHORT = 2  # content words beside medicines; a question with fewer is short
 
@@ -205,12 +205,12 @@ def _sources(evidence: Sequence[Evidence]) -> tuple[Part, ...]:
 
 
 def _warnings(case: Case, answer: Answer, filters: SearchFilter) -> Step[tuple[tuple[Part, ...], tuple[Evidence, ...]]]:
-    """Allergies, interactions and table rows for the record, and the evidence with what they quote.
+    """Allergies, interactions, cautions and ranges for the record, that they are no all-clear, and the evidence quoted.
 
     Allergies: to medicines in the answer or in sections with marks, other than lines of a list of medicines.
     Interactions: of the graph, with medicines in the question, the answer or marked lines; of library lines that name
     both, with those of the question or, if it names none, of any line of these sections. In the first sections without
-    marks every line counts.
+    marks, and in the first of the other language, every line counts. Cautions: of the first sections only.
     """
     if case.record is None:
         return (), answer.evidence
@@ -384,17 +384,14 @@ def cautions(
 ) -> Iterator[CautionPart]:
     """The record's medicines that warnings among ``statements`` name, or whose class they name.
 
-    No table's row on a medicine that was not ``asked`` about.
-
-    Not what was ``told`` of an entry by an interaction, nor what is for another range of a result.
+    Left out are a table's rows on a medicine that was not ``asked`` about, what an interaction has ``told`` of an
+    entry, and what is for another range of the results.
     """
     results = [(measures.by_name(one.name), one.value) for one in record.results]
     warnings = [
         one
         for one in statements
-        if warns(_cells(one.text))
-        and not _is_on_another(one.text, asked)
-        and not any(measures.excludes(one.text, *result) for result in results)
+        if warns(_cells(one.text)) and not _is_on_another(one.text, asked) and not measures.excludes(one.text, results)
     ]
     for entry in record.entries:
         fresh = [one for one in warnings if entry.kind in NAMED and (entry, one.text) not in told]
@@ -425,7 +422,7 @@ def rows(
     """The record's values, each with the shown table rows and sentences whose range contains the value.
 
     Those on other medicines than the ``asked`` ones are left out. Sentences in table rows count only on a ``proposed``
-    medicine. A kidney value stands for the other.
+    medicine. One kidney value stands for the other where only one is known.
     """
     lines = [(answer.by_marker[line.marker], line) for section in answer.sections for line in section.lines]
     known = _values(record)
@@ -460,21 +457,18 @@ def rows(
 def _is_row_of(measure: measures.Measure, row: str, value: float, known: Iterable[tuple[str, float]]) -> bool:
     """Whether a cell of ``row`` ("Header: cell; Header: cell") has a range of ``measure`` that contains ``value``.
 
-    If the row says "and", a range of another measure must contain what is ``known`` of that: "systolic at least 140 and
-    diastolic below 90".
+    With a cell or a header "and", a range of another measure must contain what is ``known`` of that: "systolic 140 or
+    more; and diastolic: below 90".
     """
-    both = _AND.search(row)
+    cells = [cell for cell in map(_CELL.match, _BETWEEN.split(row)) if cell]
+    both = any(_AND.fullmatch(cell["text"]) or _AND.match(cell["header"]) for cell in cells)
     found = False
-    for cell in filter(None, map(_CELL.match, _BETWEEN.split(row))):
+    for cell in cells:
         of = measures.mentioned(cell["header"])
         holds = measures.within(of[0], cell["header"], cell["text"]) if len(of) == 1 else None
+        others = [number for name, number in known if of and name == of[0].name]
         if holds and of == [measure]:
             found = found or holds(value)
-        elif (
-            both
-            and holds
-            and not any(map(holds, others := [number for name, number in known if name == of[0].name]))
-            and others
-        ):
+        elif holds and both and others and not any(map(holds, others)):
             return False
     return found

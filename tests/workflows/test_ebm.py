@@ -579,7 +579,9 @@ def test_a_row_on_a_third_medicine_tells_of_no_interaction_between_two() -> None
 
 
 def test_a_row_of_alternatives_counts_by_either_value() -> None:
-    row = "Systolic blood pressure (mmHg): 180 or more; Diastolic blood pressure (mmHg): 110 or more; Action: refer"
+    row = (
+        "Systolic blood pressure (mmHg): 180 or more; Diastolic blood pressure (mmHg): 110 or more; Do: refer and treat"
+    )
     pressures = (
         Measured("systolic blood pressure", 200, "200 mmHg"),
         Measured("diastolic blood pressure", 105, "105 mmHg"),
@@ -638,3 +640,22 @@ def test_the_header_of_a_column_is_no_warning() -> None:
     assert CautionPart not in kinds(answer)
     warned = replace(passage(row.replace("none", "avoid in pregnancy"), "Medicines"), table=True)
     assert CautionPart in kinds(run(question="Which?", tiers={"guidelines": warned})[0])
+
+
+@pytest.mark.parametrize(
+    ("sentence", "told"),
+    [
+        ("If eGFR is below 15, stop warfarin.", False),  # the record has 25
+        ("If eGFR is below 30, stop warfarin.", True),
+        ("If creatinine clearance is below 15, stop warfarin.", True),  # it has 12
+        ("If eGFR is below 15 or the patient bleeds, stop warfarin.", True),  # an alternative that nobody compared
+        ("The target of INR is 2.0 to 3.0: do not stop warfarin.", True),  # an aim is no range
+        ("If the INR is above 8.0 or platelets are below 75, stop warfarin.", True),
+        ("Do not give warfarin.", True),
+    ],
+)
+def test_a_warning_is_left_out_only_where_all_its_ranges_are_for_others(sentence: str, told: bool) -> None:
+    named = {"eGFR": 25.0, "creatinine clearance": 12.0, "INR": 5.6, "platelets": 60.0}
+    record = replace(RECORD, results=tuple(Measured(name, value, f"{value}") for name, value in named.items()))
+    answer, _ = run(question="Which dose?", tiers={"guidelines": passage(sentence, "Thrombosis")}, record=record)
+    assert (CautionPart in kinds(answer)) is told
