@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,13 @@ def test_a_folder_of_no_use_is_refused_and_nothing_is_written(copied_clients: Cl
     assert page.status_code == 400
     assert not (data / "localmed.toml").exists()
     assert copied_clients("librarian").form("/admin/backup/folder", folder="/tmp").status_code == 403
+
+
+def test_no_backup_is_made_in_place_of_a_disk_that_is_gone(copied_clients: Clients, tmp_path: Path) -> None:
+    admin, folder = copied_clients("admin"), tmp_path / "disk"
+    folder.mkdir()
+    admin.form("/admin/backup/folder", folder=str(folder))
+    shutil.rmtree(folder)
+    assert admin.form("/admin/backup/make").status_code == 400
+    assert not folder.exists()
+    assert phrase("backup.no_such_folder") in admin.get("/admin/backup").text

@@ -320,3 +320,11 @@ def test_an_abbreviation_with_two_meanings_reaches_no_patient(copied_clients: Cl
         assert other not in page.text
     page = reader.form("/orders", order="Prednisolone 30 mg PO once a day\n")
     assert reader.form(f"{page.url.path}/leaflet", released_by="Ward nurse Ada").status_code == 200
+
+
+def test_an_abbreviation_that_a_line_writes_twice_is_not_chosen_once(copied_clients: Clients) -> None:
+    reader = copied_clients("reader")
+    page = reader.form("/orders", order="Chloramphenicol 0.5% eye drops OD OD\n")
+    assert 'name="meaning"' not in page.text
+    refused = reader.form(f"{page.url.path}/leaflet", released_by="Ada", meaning=["0"])
+    assert (refused.status_code, phrase("explain.ambiguous") in refused.text) == (400, True)
