@@ -205,7 +205,7 @@ class CautionPart:
 
 @dataclass(frozen=True, slots=True)
 class ValuePart:
-    """A value of the record, and the shown table rows and sentences whose range contains it.
+    """A value of the record, and the shown table rows and sentences with its range, or a ``target`` that it misses.
 
     ``words`` are the record's sentence if its value is only quoted.
     """
@@ -213,6 +213,7 @@ class ValuePart:
     value: Measured
     statements: tuple[Statement, ...]
     words: str = ""
+    target: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from localmed.presentation.neutral import one_line, words
 from localmed.presentation.statements import statement_view
 from localmed.presentation.views import PartView, Row, StatementView
 from localmed.text import medicines
-from localmed.text.measures import by_name
+from localmed.text.measures import KIDNEYS, by_name, mentioned
 from localmed.text.publications import named
 
 ELEMENTS = ("population", "intervention", "comparison", "outcome")
@@ -97,11 +97,16 @@ def _warning(warning: Message, statements: tuple[StatementView, ...], language: 
 
 
 def value(part: ValuePart, language: str) -> PartView:
-    """The record's value, and the rows of tables that it falls into."""
+    """The record's value, and the rows and sentences with its range, or with a target that it misses."""
     name = by_name(part.value.name)
     called = name.chinese if language == "zh" else name.name
-    code = "ebm.rows_quoted" if part.words else "ebm.rows"
+    plain, quoted = ("ebm.target", "ebm.target_quoted") if part.target else ("ebm.rows", "ebm.rows_quoted")
+    code = quoted if part.words else plain
     title = words(message(code, name=called, value=part.value.written, words=part.words), language)
+    other = next((one for one in map(by_name, KIDNEYS) if one != name), name) if name.name in KIDNEYS else name
+    if other != name and any([*mentioned(one.text)] and name not in mentioned(one.text) for one in part.statements):
+        called = other.chinese if language == "zh" else other.name
+        title = words(message("ebm.stands_for", title=title, name=called), language)
     return PartView(title, (), _statements(part.statements, language))
 
 

@@ -265,10 +265,17 @@ def falls_in_sentence(text: str, measure: Measure, value: float, alone: bool = F
     return any(holds(value) for holds in _given(text, measure, alone))
 
 
+def misses_target(text: str, measure: Measure, value: float) -> bool:
+    """Whether ``text`` gives targets for ``measure`` ("should be below 180/100"), and ``value`` is in none of them."""
+    targets = _given(text, measure, alone=True, targets=True)
+    return bool(targets) and not any(holds(value) for holds in targets)
+
+
 def range_of(question: str) -> Callable[[str], bool] | None:
     """Whether a sentence gives a range that a value of ``question`` is in; None if it has no value."""
     found = [(by_name(one.name), one.value) for one in measured(fold(aligned(question)))]
-    return (lambda text: any(falls_in_sentence(text, *one) for one in found)) if found else None
+    held = (falls_in_sentence, misses_target)
+    return (lambda text: any(holds(text, *one) for one in found for holds in held)) if found else None
 
 
 def excludes(text: str, values: Sequence[tuple[Measure, float]]) -> bool:
@@ -284,22 +291,42 @@ def excludes(text: str, values: Sequence[tuple[Measure, float]]) -> bool:
     return bool(given) and not any(holds(value) for holds, value in given) and not _OR.search(rest)
 
 
-def _given(text: str, measure: Measure, alone: bool = False) -> list[Callable[[float], bool]]:
-    """The ranges that ``text`` gives for ``measure``."""
-    folded = fold(text)
-    return [
-        holds
-        for one in map(by_name, KIDNEYS if measure.name in KIDNEYS and not alone else (measure.name,))
-        for match in _ranges(one).finditer(folded)
-        if (holds := within(one, "", match["range"]))
-        and not _AIMED.search(_CLAUSE_END.split(folded[: match.start()])[-1])
-    ]
+def _given(text: str, measure: Measure, alone: bool = False, targets: bool = False) -> list[Callable[[float], bool]]:
+    """The ranges that ``text`` gives for ``measure``; with ``targets`` those to aim for instead."""
+    folded = _PRESSURE_RANGE.sub(_each_pressure, fold(text)) if "/" in text or "／" in text else fold(text)
+    found = []
+    for one in map(by_name, KIDNEYS if measure.name in KIDNEYS and not alone else (measure.name,)):
+        for match in _ranges(one).finditer(folded):
+            before = _CLAUSE_END.split(folded[: match.start("range")])[-1]
+            if not _URINE.search(before) and bool(_AIMED.search(before)) is targets:
+                found.append(within(one, "", match["range"]))
+    return [holds for holds in found if holds]
 
 
+def _each_pressure(match: re.Match[str]) -> str:
+    """A range of two pressures as one for each; the upper one alone where both have to be below."""
+    before, after, least = match["before"] or "", match["after"] or "", bool(re.match(_TO, match["before"] or ""))
+    systolic = f"{match['between']} systolic {before} {match['systolic']} {after}"
+    return (
+        systolic
+        if least or re.match(_OR_LESS, after)
+        else f"{systolic}, diastolic {before} {match['diastolic']} {after}"
+    )
+
+
+_PRESSURE_RANGE = re.compile(
+    r"(?:(?a:\bbp\b)|blood pressure|血压)(?P<between>[^\d;；。\n]{0,24}?)"
+    rf"(?P<before>{_FROM}|{_TO})?\s*(?P<systolic>\d{{2,3}})\s*/\s*(?P<diastolic>\d{{2,3}})(?![\d/])"
+    rf"(?:\s*(?:mm ?hg|毫米汞柱))?\s*(?P<after>{_OR_MORE}|{_OR_LESS})?"
+)
 _OR = re.compile(r"\bor\b|或")
-_AIMED = re.compile(r"target|goal|\baim|\bkeep|urine|urinary|目标|维持|控制|尿")
+_AIMED = re.compile(
+    r"target|goal|\baim|\bkeep|目标|维持|控制|(?:\b(?:should|must) be|应|降至|降到)(?:\s+(?:systolic|diastolic))?\s*$"
+    r"|\b(?:lower|reduce|bring)\b[^,.;]{0,60}\bto(?:\s+(?:systolic|diastolic))?\s*$"
+)
+_URINE = re.compile(r"urine|urinary|尿")
 _CLAUSE_END = re.compile(r"[;；.。](?!\d)")
-_LINKS = r"(?:\s|:|：|=|\b(?:is|was|of|level|levels|falls|rises|drops)\b|值|水平|为|是)*"
+_LINKS = r"(?:\s|:|：|=|\b(?:is|was|of|level|levels|falls|rises|drops|should be|must be)\b|值|水平|为|是|应|降至|降到)*"
 _OTHER_UNIT = (
     r"(?!\s*(?:[%/\d-]|\.\d|(?:to|mg|g|h)\b|(?:mmol|ml)\b(?!/)|units?\b|hours?|hrs?\b|days?|weeks?|months?|times"
     r"|次|天|日|周|个?月|小时))"

@@ -172,24 +172,30 @@ def met_by(allergy: str, text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(mention.written for mention in met))
 
 
-def named_in(taken: str, text: str) -> tuple[str, ...]:
-    """The names in ``text`` of the medicines ``taken``, of their classes, or of several classes ("anticoagulant")."""
+def named_in(taken: str, text: str, pairs: bool = False) -> tuple[str, ...]:
+    """The names in ``text`` of the medicines ``taken``, of their classes, or of several classes ("anticoagulant").
+
+    With ``pairs`` words for many classes too ("antibiotics"), which say little by themselves.
+    """
     own, found = mentions(taken), mentions(text)
     known, classes = {name for it in own for name in it.ingredients}, {name for it in own for name in it.classes}
     known |= {name.split()[0] for name in known}  # "insulin" of insulin glargine
-    words, of = _wider()
+    words, of = _wider(pairs)
     met = [it.written for it in found if (known & {*it.ingredients} if it.ingredients else classes & {*it.classes})]
-    rest = _without(fold(text), [(it.start, it.end) for it in found])  # "direct oral anticoagulants" are one class
+    rest = _without(
+        fold(text), [(it.start, it.end) for it in found if it.written not in of]
+    )  # "direct oral anticoagulants" are one class
     met += [match.name for match in words.matches(rest) if classes & of[match.name]]
     return tuple(dict.fromkeys(met))
 
 
 @cache
-def _wider() -> tuple[Names, Mapping[str, frozenset[str]]]:
-    """Words for several classes, and the classes of each."""
+def _wider(pairs: bool) -> tuple[Names, Mapping[str, frozenset[str]]]:
+    """Words for several classes, and the classes of each; with ``pairs`` words for many classes too."""
+    entry = table("medicines")["wider"]
     of = {
         key(name): frozenset(listed(cells[1]))
-        for cells in rows(table("medicines")["wider"]["words"])
+        for cells in rows("\n".join((entry["words"], entry["pairs"] if pairs else "")))
         for name in listed(cells[0])
     }
     return Names(of), of

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from localmed.answering.warnings import allergies, listed_interactions
 from localmed.domain import Kind
 from localmed.domain.patient import EntryKind, PatientRecord, RecordEntry
 from localmed.library.graph import Relation, Source
 from localmed.text import measures
 from localmed.text.publications import level, named
-from localmed.workflows.ebm import allergies, interactions
 from tests.values import evidence, quotation
 
 METFORMIN = evidence("1", "Metformin is the usual first medicine.", "Diabetes in adults")
@@ -60,12 +60,12 @@ def relation(one: str, other: str, predicate: str = "interacts_with") -> Relatio
 
 def test_interactions_from_the_graph() -> None:
     known = record(EntryKind.MEDICINE, "Coumadin 3 mg daily", "metformin 500 mg")
-    (part,) = interactions(known, "amiodarone", (relation("amiodarone", "warfarin"),))
+    (part,) = listed_interactions(known, "amiodarone", (relation("amiodarone", "warfarin"),))
     assert (part.entry.text, part.named, part.source) == ("Coumadin 3 mg daily", "amiodarone", "onc")
-    assert list(interactions(known, "aspirin", (relation("aspirin", "ibuprofen"),))) == []
-    assert list(interactions(known, "aspirin", (relation("aspirin", "warfarin", "similar_to"),))) == []
+    assert list(listed_interactions(known, "aspirin", (relation("aspirin", "ibuprofen"),))) == []
+    assert list(listed_interactions(known, "aspirin", (relation("aspirin", "warfarin", "similar_to"),))) == []
     named_only = record(EntryKind.NAMED, "warfarin")
-    (part,) = interactions(named_only, "amiodarone", (relation("amiodarone", "warfarin"),))
+    (part,) = listed_interactions(named_only, "amiodarone", (relation("amiodarone", "warfarin"),))
     assert part.entry.kind is EntryKind.NAMED, "its words say whether it is taken"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from localmed.text.measures import falls_in
+from localmed.text.measures import by_name, falls_in, falls_in_sentence, misses_target
 
 
 @pytest.mark.parametrize(
@@ -49,3 +49,25 @@ def test_whether_a_number_falls_into_the_range_of_a_row(
 def test_a_number_by_itself_is_a_range_where_the_table_has_others() -> None:
     assert falls_in("score 2", "Score", "2") is None
     assert [falls_in("score 2", "Score", cell, lone=True) for cell in ("2", "3")] == [True, False]
+
+
+SYSTOLIC, DIASTOLIC = map(by_name, ("systolic blood pressure", "diastolic blood pressure"))
+
+
+@pytest.mark.parametrize(
+    ("text", "systolic", "diastolic", "missed"),
+    [
+        ("If blood pressure is 180/120 mmHg or more, refer.", True, False, False),
+        ("blood pressure above 140/90", True, True, False),
+        ("血压≥180/110 mmHg时转诊", True, True, False),
+        ("Do not treat if BP is below 220/120", True, False, False),
+        ("Blood pressure should be below 180/100 mmHg", False, False, True),
+        ("Lower BP to below 185/110 before alteplase", False, False, True),
+        ("应将血压控制在180/100 mmHg以下", False, False, True),
+        ("应立即测血压，收缩压低于90者补液", False, False, False),
+        ("blood pressure 150/90 was measured", False, False, False),
+    ],
+)
+def test_ranges_and_targets_of_two_pressures(text: str, systolic: bool, diastolic: bool, missed: bool) -> None:
+    found = [falls_in_sentence(text, SYSTOLIC, 196), falls_in_sentence(text, DIASTOLIC, 112)]
+    assert [*found, misses_target(text, SYSTOLIC, 196)] == [systolic, diastolic, missed]

@@ -144,7 +144,8 @@ def test_the_sections_of_every_tier_stand_in_their_order() -> None:
         ("guidelines",),
         ("literature",),
         (),
-    ], "the last for interactions, of all collections"
+        (),
+    ], "the last for interactions and limits, of all collections"
 
 
 def test_sections_on_the_medicine_that_is_asked_about_stand_first() -> None:
@@ -268,13 +269,13 @@ def test_what_stands_under_a_medicine_of_the_record_on_the_kind_of_treatment_ask
     leaflet = passage("Some antibiotics raise the INR. Wear a bracelet.", "Taking warfarin")
     answer, _ = run(question="Which antibiotics?", tiers={"guidelines": proposed}, of_medicines=(leaflet,))
     found = part(answer, InteractionPart)
-    assert (found.entry.text, found.named) == ("warfarin 3 mg", "antibiotics")
+    assert (found.entry.text, found.named) == ("warfarin 3 mg", "antibiotics, doxycycline (antibiotics)")
     assert "warfarin together" in next(one for one in view(answer).parts if one.warning).rows[0].text, (
         "without its dose"
     )
     assert [one.text for one in found.statements] == ["Some antibiotics raise the INR."]
     answer, _ = run(question="Which dose?", tiers={"guidelines": proposed}, of_medicines=(leaflet,))
-    assert not [it for it in answer.parts if isinstance(it, InteractionPart)], "nothing of the kind is asked"
+    assert part(answer, InteractionPart).named == "doxycycline (antibiotics)", "by what the sections propose"
 
 
 @pytest.mark.parametrize(
@@ -365,7 +366,9 @@ def test_no_prose_of_the_record_is_in_the_answer_its_trace_or_what_is_searched()
 def test_a_short_question_is_searched_with_the_first_problems_of_the_record(question: str) -> None:
     _, requests = run(question=question)
     searched = [request.question for request in requests if request.name == "find"]  # type: ignore[union-attr]
-    assert searched == [f"{question} type 2 diabetes"] * 2 + ["metformin warfarin"], "the last for interactions"
+    assert searched == [f"{question} type 2 diabetes"] * 2 + ["metformin warfarin", "warfarin eGFR"], (
+        "for interactions and limits"
+    )
 
 
 def test_staff_who_ask_about_an_overdose_get_their_evidence() -> None:
@@ -659,3 +662,56 @@ def test_a_warning_is_left_out_only_where_all_its_ranges_are_for_others(sentence
     record = replace(RECORD, results=tuple(Measured(name, value, f"{value}") for name, value in named.items()))
     answer, _ = run(question="Which dose?", tiers={"guidelines": passage(sentence, "Thrombosis")}, record=record)
     assert (CautionPart in kinds(answer)) is told
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "named"),
+    [
+        ("Some antibiotics raise the INR.", "Taking warfarin", "clarithromycin (antibiotics)"),
+        ("Do not take clarithromycin unless told to.", "Taking warfarin", "clarithromycin"),
+        ("Macrolides raise the INR of people on warfarin.", "Pneumonia", "clarithromycin (macrolides)"),
+        ("Antibiotics are given for a week.", "Taking warfarin", ""),  # no effect, no warning
+        ("Some antibiotics raise the temperature.", "Pneumonia", ""),  # warfarin stands nowhere
+        ("It raises the INR.", "Warfarin and clarithromycin", ""),  # the line itself names neither
+    ],
+)
+def test_two_medicines_of_the_record_are_told_together_by_class_or_heading(text: str, title: str, named: str) -> None:
+    entries = tuple(
+        RecordEntry(EntryKind.MEDICINE, name, name) for name in ("warfarin 3 mg", "clarithromycin 500 mg", "warfarin")
+    )
+    leaflet = passage(text, title)
+    answer, _ = run(question="Which dose?", record=replace(RECORD, entries=entries), of_medicines=(leaflet,))
+    told = [(part.entry.text, part.named) for part in answer.parts if isinstance(part, InteractionPart)]
+    assert told == ([("warfarin 3 mg", named)] if named else []), "once, though the record has both, and one twice"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "told"),
+    [
+        ("Blood pressure should be below 180/100 mmHg first.", True),
+        ("Lower the blood pressure to below 200/120.", False),
+        ("If blood pressure is below 180/100, give it.", False),  # no target
+    ],
+)
+def test_a_value_stands_beside_a_target_that_it_misses(sentence: str, told: bool) -> None:
+    record = replace(RECORD, results=(Measured("systolic blood pressure", 196, "196 mmHg"),))
+    answer, _ = run(question="Thrombolysis?", tiers={"guidelines": passage(sentence, "Stroke")}, record=record)
+    targets = [part for part in answer.parts if isinstance(part, ValuePart) and part.target]
+    assert bool(targets) is told
+    assert any("196" in one.title for one in view(answer).parts) is told
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("If eGFR is below 30, halve the dose of warfarin.", True),
+        ("If eGFR is below 15, stop warfarin.", False),
+        ("If eGFR is below 30, stop metformin.", False),  # which the record lacks
+        ("Medicine: Warfarin; Renal caution: halve the dose if eGFR below 30; Notes: none", True),
+        ("Medicine: Aspirin; Renal caution: avoid if eGFR below 30; Notes: bleeds with warfarin", False),
+    ],
+)
+def test_a_limit_of_a_medicine_of_the_record_is_told_wherever_it_stands(text: str, told: bool) -> None:
+    leaflet = replace(passage(text, "Formulary"), table=text.startswith("Medicine"))
+    answer, _ = run(question="Which pillow?", of_medicines=(leaflet,))
+    assert [part.entry.text for part in answer.parts if isinstance(part, CautionPart)] == ["warfarin 3 mg"] * told

@@ -1,0 +1,294 @@
+"""What a patient's record has to do with the lines that an answer quotes: both sides quoted, nothing judged.
+
+- Allergy: a line names the medicine, a member of the class, or one of a class that may react like it.
+- Interaction: a list of terms names one; or a line names a medicine of the record and one asked about or another of the
+  record. A line under the name of one medicine counts for it, and the name of a class for its members, if it warns or
+  tells of an effect.
+- Caution: a line warns and names a medicine of the record or its class.
+- Limit: a line gives a range for a medicine of the record, and a value of the record is in it.
+- Value: a value of the record is in a range that a line gives, or misses a target.
+
+A table's row on another medicine never counts. Entries that are only quoted from the record count too: the reader
+decides. Limits of doses, ages, pregnancy and other reactions across classes are not judged.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+from localmed.domain import Passage, Statement
+from localmed.domain.parts import AllergyPart, CautionPart, InteractionPart, ValuePart
+from localmed.domain.patient import EntryKind, Measured, PatientRecord, RecordEntry
+from localmed.library.graph import Relation
+from localmed.retrieval.sections import begins_with_a_medicine
+from localmed.text import measures, medicines
+from localmed.text.language import aligned, fold
+from localmed.text.negation import tells_of_an_effect, warns
+from localmed.text.tables import cues
+
+INTERACTS = "interacts_with"
+QUOTED = 5  # sentences below a warning; all names stand above them
+NAMED = (EntryKind.MEDICINE, EntryKind.NAMED)
+_REACTION = cues("records", "quoted")
+_BETWEEN = re.compile(r"[;；]\s*")  # cells of a row
+_AND = re.compile(r"\s*(?:and\b|并?且|和|及)\s*", re.IGNORECASE)  # a cell between two ranges, or before the second
+_CELL = re.compile(r"(?P<header>[^:：]+)[:：]\s*(?P<text>.+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A sentence or row, and the passage that it is from; a model's sentence has none."""
+
+    statement: Statement
+    passage: Passage | None = None
+
+    @property
+    def text(self) -> str:
+        """Its words."""
+        return self.statement.text
+
+    @property
+    def above(self) -> frozenset[str]:
+        """The ingredients in the title and headings above it."""
+        return named_above(self.passage) if self.passage else frozenset()
+
+    @property
+    def is_row(self) -> bool:
+        """Whether it is a row of a table."""
+        return bool(self.passage and self.passage.table)
+
+
+def named_above(passage: Passage) -> frozenset[str]:
+    """The ingredients in the title and headings of a passage."""
+    return medicines.ingredients(" ; ".join((passage.title, *passage.headings)))
+
+
+def taken(entry: RecordEntry) -> frozenset[str]:
+    """The ingredients of an entry that names a medicine, as taken or not."""
+    return medicines.ingredients(entry.text) if entry.kind in NAMED else frozenset()
+
+
+def all_taken(record: PatientRecord) -> frozenset[str]:
+    """The ingredients of all entries."""
+    return frozenset[str]().union(*map(taken, record.entries))
+
+
+def _each_once(record: PatientRecord) -> list[RecordEntry]:
+    """The entries that name medicines; of those with the same ingredients the first."""
+    once: dict[frozenset[str], RecordEntry] = {}
+    for entry in record.entries:
+        if own := taken(entry):
+            once.setdefault(own, entry)
+    return [*once.values()]
+
+
+def _is_on_another(text: str, asked: Set[str]) -> bool:
+    """Whether ``text`` is a table's row on another medicine."""
+    first = medicines.ingredients(_BETWEEN.split(text)[0])
+    return begins_with_a_medicine(text) and bool(first) and not first & asked
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+
+
+def allergies(record: PatientRecord, statements: Sequence[Statement]) -> Iterator[AllergyPart]:
+    """The record's allergies to medicines in ``statements``, with these sentences."""
+    told = set[tuple[str, ...]]()
+    for entry in record.entries:
+        quoted = entry.kind in (EntryKind.UNREAD, EntryKind.NAMED) and _REACTION.search(entry.words)
+        if entry.kind is EntryKind.ALLERGY or quoted:
+            named = [(statement, medicines.met_by(entry.text, statement.text)) for statement in statements]
+            names = dict.fromkeys(name for _, matches in named for name in matches)
+            if names and (entry.words, *names) not in told:
+                told.add((entry.words, *names))
+                matching = tuple(statement for statement, matches in named if matches)
+                yield AllergyPart(entry, tuple(names), matching[:QUOTED])
+
+
+def listed_interactions(record: PatientRecord, named: str, relations: Sequence[Relation]) -> Iterator[InteractionPart]:
+    """The record's medicines that interact with ``named`` by ``relations`` of the concept graph."""
+    own = medicines.ingredients(named)
+    for relation in relations:
+        if relation.predicate == INTERACTS:
+            partners = medicines.ingredients(f"{relation.subject_name}; {relation.object_name}") - own
+            for entry in _each_once(record):
+                if partners & taken(entry):
+                    yield InteractionPart(entry, named, relation.source.collection)
+
+
+def told_together(text: str, above: Set[str], own: Set[str], asked: Set[str]) -> Mapping[tuple[str, str], str]:
+    """Of each pair of an ``own`` and another medicine that a line names: how it writes the other one.
+
+    A line under a name, or with the name of a class, tells of a pair only if it warns or tells of an effect.
+    """
+    written, either = medicines.ingredients(text), own | asked
+    if _is_on_another(text, either):
+        return {}
+    words: dict[str, tuple[str, ...]] = {name: (name,) for name in written & either}
+    if warns(_cells(text)) or tells_of_an_effect(text):
+        of_classes = {name: medicines.named_in(name, text, pairs=True) for name in either - written}
+        words |= {name: found for name, found in of_classes.items() if found}
+        if words:
+            words |= {name: (name,) for name in above & either - words.keys()}
+    return {
+        (mine, other): _as_written(other, words[other][0])
+        for mine in words.keys() & own
+        for other in words
+        if mine != other and words[mine] != words[other]
+    }
+
+
+def _as_written(name: str, word: str) -> str:
+    """An ingredient with the name of its class in the text; ``word`` alone for what is no ingredient."""
+    return word if word == name or not medicines.ingredients(name) else f"{name} ({word})"
+
+
+def interactions(record: PatientRecord, asked: Set[str], quotes: Sequence[Quote]) -> Iterator[InteractionPart]:
+    """The record's medicines that lines name together with an ``asked`` one or another of the record."""
+    own, told = all_taken(record), set[tuple[frozenset[str], str]]()
+    pairs = [(one.statement, told_together(one.text, one.above, own, asked)) for one in quotes]
+    for entry in _each_once(record):
+        mine = taken(entry)
+        names, statements = dict[str, None](), dict[Statement, None]()
+        for statement, of_line in pairs:
+            for (one, other), written in of_line.items():
+                pair = (frozenset((one, other)), statement.text)
+                if one in mine and other not in mine and pair not in told:  # a combination is no partner of itself
+                    told.add(pair)
+                    names[written] = statements[statement] = None
+        if names:
+            yield InteractionPart(entry, ", ".join(sorted(names)), "", tuple(statements)[:QUOTED])
+
+
+def cautions(
+    record: PatientRecord, asked: Set[str], statements: Sequence[Statement], told: Set[str]
+) -> Iterator[CautionPart]:
+    """The record's medicines that warnings among ``statements`` name, or whose class they name.
+
+    Left out are a table's rows on a medicine that was not ``asked`` about, the texts that an interaction has ``told``,
+    and what is for another range of the results.
+    """
+    results = [(measures.by_name(one.name), one.value) for one in record.results]
+    warnings = [
+        one
+        for one in statements
+        if one.text not in told
+        and warns(_cells(one.text))
+        and not _is_on_another(one.text, asked)
+        and not measures.excludes(one.text, results)
+    ]
+    for entry in _each_once(record):
+        named = [(one, medicines.named_in(entry.text, one.text)) for one in warnings]
+        if names := dict.fromkeys(name for _, written in named for name in written):
+            yield CautionPart(entry, tuple(names), tuple(one for one, written in named if written)[:QUOTED])
+
+
+def limits(record: PatientRecord, quotes: Sequence[Quote]) -> Iterator[CautionPart]:
+    """The record's medicines, each with lines that name it and give a range with a value of the record.
+
+    "If eGFR is below 30, stop metformin." A table's row counts if it begins with the medicine.
+    """
+    ranged = [one for one in quotes if holds_a_value(one.text, record)]
+    for entry in _each_once(record):
+        own = taken(entry)
+        of_own = [one.statement for one in ranged if is_on(one.text, own)]
+        if of_own:
+            names = dict.fromkeys(name for one in of_own for name in medicines.named_in(entry.text, one.text))
+            yield CautionPart(entry, tuple(names), tuple(dict.fromkeys(of_own))[:QUOTED])
+
+
+def is_on(text: str, own: Set[str]) -> bool:
+    """Whether a line names one of the ``own`` ingredients; a table's row in its first cell."""
+    return bool(medicines.ingredients(text) & own) and not _is_on_another(text, own)
+
+
+def holds_a_value(text: str, record: PatientRecord) -> bool:
+    """Whether a line gives a range with a value of the record."""
+    known = _known(record)
+    alone = {*measures.KIDNEYS} <= {name for name, _ in known}
+    return any(measures.falls_in_sentence(text, measures.by_name(name), value, alone) for name, value in known)
+
+
+def _cells(text: str) -> str:
+    """A row without its headers: "Notes" warns of nothing. Other text as it is."""
+    cells = [_CELL.match(cell) for cell in _BETWEEN.split(text)]
+    return " ; ".join(cell["text"] for cell in cells if cell) if len(cells) > 1 and all(cells) else text
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def values(
+    record: PatientRecord, quotes: Sequence[Quote], nearest: Sequence[Quote], asked: Set[str], proposed: Set[str]
+) -> Iterator[ValuePart]:
+    """The record's values: each with the ``quotes`` whose range contains it, then with targets that it misses.
+
+    Targets count in the ``nearest`` quotes. Lines on other medicines than the ``asked`` ones are left out. Sentences in
+    table rows count only on a ``proposed`` medicine. One kidney value stands for the other where only one is known.
+    """
+    known = _known(record)
+    both_kidneys = {*measures.KIDNEYS} <= {name for name, _ in known}
+    quotes, nearest = ([one for one in each if _is_on_asked(one, asked)] for each in (quotes, nearest))
+    told = set[tuple[str, tuple[Statement, ...]]]()
+    for result, words in known.values():
+        measure = measures.by_name(result.name)
+
+        def holds(one: Quote, measure: measures.Measure = measure, value: float = result.value) -> bool:
+            in_row = one.is_row and _is_row_of(measure, one.text, value, known)
+            read = not one.is_row or bool(proposed & medicines.ingredients(one.text))
+            return in_row or (read and measures.falls_in_sentence(one.text, measure, value, both_kidneys))
+
+        matching = tuple(one.statement for one in quotes if holds(one))
+        of = "kidneys" if measure.name in measures.KIDNEYS else f"{measure.name} {result.value}"
+        if matching and (of, matching) not in told:
+            told.add((of, matching))
+            yield ValuePart(result, matching, words)
+        missed = (one.statement for one in nearest if measures.misses_target(one.text, measure, result.value))
+        if targets := tuple(dict.fromkeys(missed)):
+            yield ValuePart(result, targets[:QUOTED], words, target=True)
+
+
+def _known(record: PatientRecord) -> dict[tuple[str, float], tuple[Measured, str]]:
+    """The record's results, then with its words the values that it only quotes, measured nobody knows when."""
+    quoted = [entry for entry in record.entries if entry.kind is EntryKind.UNREAD]
+    found = [(one, entry.words) for entry in quoted for one in measures.measured(fold(aligned(entry.text)))]
+    once = dict[tuple[str, float], tuple[Measured, str]]()
+    for one, words in (*((one, "") for one in record.results), *found):
+        once.setdefault((one.name, one.value), (one, words))
+    return once
+
+
+def measured(record: PatientRecord) -> list[str]:
+    """The names of the measures whose values are in the record, read or quoted."""
+    return [*dict.fromkeys(name for name, _ in _known(record))]
+
+
+def _is_on_asked(one: Quote, asked: Set[str]) -> bool:
+    """Whether a line names no medicine, or an ``asked`` one; a sentence may name others where its passage does."""
+    named = medicines.ingredients(one.text)
+    if not asked or not named or asked & named:
+        return True
+    of_passage = medicines.ingredients(one.passage.text) if one.passage else named
+    return not begins_with_a_medicine(one.text) and bool(asked & of_passage)
+
+
+def _is_row_of(measure: measures.Measure, row: str, value: float, known: Iterable[tuple[str, float]]) -> bool:
+    """Whether a cell of ``row`` ("Header: cell; Header: cell") has a range of ``measure`` that contains ``value``.
+
+    With a cell or a header "and", a range of another measure must contain what is ``known`` of that: "systolic 140 or
+    more; and diastolic: below 90".
+    """
+    cells = [cell for cell in map(_CELL.match, _BETWEEN.split(row)) if cell]
+    both = any(_AND.fullmatch(cell["text"]) or _AND.match(cell["header"]) for cell in cells)
+    found = False
+    for cell in cells:
+        of = measures.mentioned(cell["header"])
+        holds = measures.within(of[0], cell["header"], cell["text"]) if len(of) == 1 else None
+        others = [number for name, number in known if of and name == of[0].name]
+        if holds and of == [measure]:
+            found = found or holds(value)
+        elif holds and both and others and not any(map(holds, others)):
+            return False
+    return found
