@@ -28,7 +28,7 @@ OPEN = 1_200  # characters of a section that stand open
 PICTURES = 2  # pages of torn tables shown in one section
 NOT_SEARCHED = "workflow.not_searched"  # the note that a stopped collection may hold what is absent
 LEFT_OUT = " … "
-WHOLE = 3  # sections that are shown with their text, and as many short ones; of the others the marked sentences
+WHOLE = 3  # sections that are shown with their text; of later ones that are not short, the marked sentences
 SHORT = 700  # characters of a short section: half a treatment is no excerpt
 
 
@@ -100,7 +100,8 @@ class SectionView:
 
     ``before`` and ``after`` are folded, ``shown`` is open. The link opens ``start:end`` of the passage ``passage_id``,
     the source ``marker``, in ``document``. ``whole``: its text is shown, not only a sentence. ``pictures`` replace
-    doubtful tables. ``pages`` are those of its marks, or of its first line if it has none.
+    doubtful tables. ``pages`` are those of its marks, or of its first line if it has none. ``aside``: nothing of it is
+    marked and it lacks something of the question.
     """
 
     title: str
@@ -120,6 +121,7 @@ class SectionView:
     whole: bool
     pictures: tuple[Picture, ...] = ()
     pages: tuple[int, ...] = ()
+    aside: bool = False
 
     @property
     def marked(self) -> bool:
@@ -206,11 +208,8 @@ def view(answer: Answer, language: str) -> FindingView | None:
     return FindingView(
         readings,
         tuple(_read_as(readings, language)),
-        tuple(
-            _section(section, known, day, language, place < whole or (place < 2 * whole and _is_short(section)))
-            for place, section in enumerate(own)
-        ),
-        tuple(_section(section, known, day, language, place < elsewhere) for place, section in enumerate(others)),
+        tuple(_sections(own, known, day, language, whole)),
+        tuple(_sections(others, known, day, language, elsewhere)),
         joined(sorted(titles), language),
         words(message("search.words_only"), language) if by_words else "",
         words(message("finding.following", question=follows), language) if follows else "",
@@ -265,8 +264,20 @@ def _read_as(readings: Sequence[ReadingView], language: str) -> Iterator[str]:
             yield words(message(code, readings=texts), language)
 
 
+def _sections(
+    sections: Sequence[ShownSection], known: dict[str, Evidence], day: str, language: str, first: int
+) -> Iterator[SectionView]:
+    """The ``first`` sections whole; then short ones, as many or of the same documents; then what the marks say."""
+    documents = {known[section.best].passage.document_id for section in sections[:first]}
+    for place, section in enumerate(sections):
+        aside = place >= first and bool(section.lacks) and not section.marks
+        of_first = known[section.best].passage.document_id in documents
+        short = _is_short(section) and (place < 2 * first or of_first)
+        yield _section(section, known, day, language, place < first or (short and not aside), aside)
+
+
 def _section(
-    section: ShownSection, known: dict[str, Evidence], day: str, language: str, whole: bool = False
+    section: ShownSection, known: dict[str, Evidence], day: str, language: str, whole: bool, aside: bool
 ) -> SectionView:
     piece, (marker, start, end) = known[section.best], section.link
     passages = [known[marker].passage for marker in section.markers]
@@ -307,6 +318,7 @@ def _section(
         whole,
         tuple(Picture(one.marker, one.passage.id, len(one.passage.text)) for one in _doubtful(section, known)),
         tuple(sorted({page for it in held for page in known[it.marker].passage.pages_of(it.start, it.end)})),
+        aside,
     )
 
 

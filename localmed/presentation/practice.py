@@ -76,14 +76,20 @@ def allergy(part: AllergyPart, language: str) -> PartView:
 def interaction(part: InteractionPart, language: str) -> PartView:
     """The record's words, and what the concept graph or the sources say."""
     code = "ebm.interaction" if part.source else "ebm.together"
-    warning = message(code, words=part.entry.words, own=_written(part), name=part.named, source=part.source)
+    warning = message(code, words=_quoted(part.entry), own=_written(part), name=part.named, source=part.source)
     return _warning(warning, _statements(part.statements, language), language)
 
 
 def caution(part: CautionPart, language: str) -> PartView:
     """The record's words, and the warnings that name its medicine or the class."""
-    warning = message("ebm.caution", words=part.entry.words, names=part.named)
+    warning = message("ebm.caution", words=_quoted(part.entry), names=part.named)
     return _warning(warning, _statements(part.statements, language), language)
+
+
+def _quoted(entry: RecordEntry) -> str:
+    """The record's words for a medicine: of a list of medicines its own item, of prose the sentence."""
+    of_list = entry.kind is EntryKind.MEDICINE and entry.text in entry.words
+    return entry.text if of_list else entry.words
 
 
 def _written(part: InteractionPart) -> str:

@@ -179,6 +179,23 @@ def test_sections_of_a_library_without_the_language_of_the_question_are_of_the_o
     assert [one.whole for one in (*view_of_first.others, *view_of_first.sections)] == [True, False]
 
 
+def test_short_sections_of_the_first_documents_are_whole_and_unmarked_ones_that_lack_something_aside() -> None:
+    titles = ("Protocol", "Guide", "Leaflet", "Other", "Other", "Other", "Protocol", "Other", "Other")
+    sources = tuple(evidence(str(place), f"Give {place} mg by mouth.", title) for place, title in enumerate(titles))
+
+    def section(place: int, marked: bool = True, lacks: tuple[str, ...] = ()) -> ShownSection:
+        return ShownSection(str(place), (ShownLine(str(place), 0, 10, marked=marked),), lacks=lacks)
+
+    lacking = {2: False, 4: False, 7: True, 8: False}  # and whether it is marked
+    shown = tuple(
+        section(place, lacking.get(place, True), ("vte",) if place in lacking else ()) for place in range(len(titles))
+    )
+    seen = sections_view(answer(evidence=sources, receipts=Receipts(sections=shown)), "en")
+    assert seen
+    assert [place for place, one in enumerate(seen.sections) if one.aside] == [4, 8], "not of the first three"
+    assert [place for place, one in enumerate(seen.sections) if one.whole] == [0, 1, 2, 3, 5, 6]
+
+
 def test_medicines_that_are_quoted_are_not_called_missing() -> None:
     def labels(*kinds: EntryKind) -> list[str]:
         entries = tuple(RecordEntry(kind, "warfarin", "takes warfarin") for kind in kinds)

@@ -438,7 +438,7 @@
     if (event.target.closest("input, textarea, select") || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "/" && box()) { event.preventDefault(); box().focus(); return box().select(); }
     if (event.key === "?") return window.location.assign("/guide");
-    const links = [...document.querySelectorAll(".card h3 a[data-source]")];
+    const links = [...document.querySelectorAll(".card h3 a[data-source]")].filter((link) => link.checkVisibility());
     const at = links.findIndex((link) => link.closest(".card").contains(event.target));
     if (!step || (at < 0 && !event.target.matches("[data-focus]"))) return;
     const next = links[at + step];
