@@ -141,7 +141,8 @@ def _table(typed: str, spoken: str) -> Iterator[Reading]:
     if spoken == "zh":
         longest = sorted((name for name in rows if not name.isalnum() or not name.isascii()), key=len, reverse=True)
         longest = [name for name in longest if name in typed]
-        read += [(name, rows[name]) for at, name in enumerate(longest) if not any(name in it for it in longest[:at])]
+        within = [*longest, *(one.written for one in synonyms.named(typed))]  # 低血糖 is no 血糖
+        read += [(name, rows[name]) for name in longest if not any(name in it and name != it for it in within)]
         read = [(one, means) for one, means in read if not any(part in typed for part in means.split())]
     yield from (Reading(one, means) for one, means in read if means)
 

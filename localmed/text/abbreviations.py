@@ -18,13 +18,17 @@ from localmed.text.tables import cues, listed, table
 LONGEST = 12  # characters of an abbreviation as written, points included
 NEAR = 14  # characters before one that may rule it out: "stage IV"
 
-_LATIN = re.compile(rf"(?<![A-Za-z0-9-])(?=[A-Za-z])[A-Za-z0-9./]{{1,{LONGEST}}}(?![A-Za-z0-9-])")
+_LATIN = re.compile(rf"(?<![A-Za-z0-9-])(?=[A-Za-z])[A-Za-z0-9./&]{{1,{LONGEST}}}(?![A-Za-z0-9-])")
 _EVERY = re.compile(
     r"(?<![A-Za-z0-9])q\s?\.?\s?(?P<low>\d{1,3})(?:\s?[-–]\s?(?P<high>\d{1,3}))?\s?\.?\s?"
     r"(?P<unit>hours?|hrs?|h|days?|d|weeks?|wks?|w|min)\.?(?![A-Za-z])",
     re.IGNORECASE,
 )
-_LASTING = re.compile(r"(?<![A-Za-z0-9])[x×]\s?(?P<count>\d{1,3})/(?P<of>7|52|12)(?![\d/.])", re.IGNORECASE)
+_LASTING = re.compile(  # 5/7 and 6/12 may be dates too, 6/52 may not
+    r"(?<![A-Za-z0-9/])(?:[x×]\s?(?P<count>\d{1,3})/(?P<of>7|52|12)|(?:(?P<said>for|in) )?(?P<weeks>[1-4]?\d)/52)"
+    r"(?![\d/.])",
+    re.IGNORECASE,
+)
 _LONG = {"7": ("day", "天"), "52": ("week", "周"), "12": ("month", "个月")}
 _UNITS = {"h": ("hour", "小时"), "d": ("day", "天"), "w": ("week", "周"), "m": ("minute", "分钟")}
 PERIOD = re.compile(r"(?<![\d/])(\d{1,2})/(7|52|12)(?![\d/])")  # how British orders write days, weeks and months
@@ -202,10 +206,11 @@ def _chinese(text: str, language: str) -> Iterator[Abbreviation]:
 
 
 def _lasting(match: re.Match[str], language: str) -> Abbreviation:
-    """ "x5/7": for 5 days; sevenths of a week, fifty-seconds and twelfths of a year."""
-    count, (english, chinese) = match["count"], _LONG[match["of"]]
-    plural = "" if count == "1" else "s"
-    wording = f"共{count}{chinese}" if language == "zh" else f"for {count} {english}{plural}"
+    """ "x5/7": for 5 days; "in 6/52"; sevenths of a week, fifty-seconds and twelfths of a year."""
+    count, (english, chinese) = match["count"] or match["weeks"], _LONG[match["of"] or "52"]
+    plural, said = "" if count == "1" else "s", (match["said"] or ("for" if match["count"] else "")).lower()
+    before, after = {"for": ("共", ""), "in": ("", "后")}.get(said, ("", ""))
+    wording = f"{before}{count}{chinese}{after}" if language == "zh" else f"{said} {count} {english}{plural}".strip()
     return Abbreviation(match[0], *match.span(), (wording,))
 
 

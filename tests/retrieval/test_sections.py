@@ -420,6 +420,7 @@ def test_a_torn_table_is_shown_with_its_picture_and_without_marks(index: Lexical
         ("adrenaline in hypoglycaemia", "Adrenaline in anaphylaxis.", True),  # only the other names both
         ("hypoglycaemia, patient awake", "Hypoglycaemia", False),  # a heading of its own
         ("patient awake", "Call for help.", False),
+        ("hypoglycaemia and seizure, thrombolysis", "Hypoglycaemia", False),  # neither names all
         ("no hypoglycaemia, patient awake", "Stroke may look like hypoglycaemia.", False),  # denied
     ],
 )
@@ -475,3 +476,33 @@ def test_only_the_other_language_has_the_range_of_the_value(index: LexicalIndex)
     assert others_answer_better(Question("血钾6.8"), ours, theirs)
     assert not others_answer_better(Question("血钾4.1"), ours, theirs)
     assert not others_answer_better(Question("血钾6.8"), theirs, ours)
+
+
+def test_only_the_other_language_has_all_conditions_in_one_section(index: LexicalIndex) -> None:
+    ours = made(index, (of_section("High blood pressure can cause a stroke.", "Stroke", "0-"),), "stroke", 0)
+    theirs = made(index, (of_section("溶栓前应控制血压。", "脑卒中的再灌注治疗", "0-"),), "stroke", 0)
+    theirs = [replace(one, lines=tuple(replace(line, marked=True) for line in one.lines)) for one in theirs]
+    assert others_answer_better(Question("stroke thrombolysis"), ours, theirs)
+    assert not others_answer_better(Question("stroke"), ours, theirs)
+
+
+@pytest.mark.parametrize(
+    ("typed", "place"),
+    [
+        ("lactate 4, which antibiotics", 3),
+        ("lactate 4, which dose", 5),  # "dose" is no subject
+        ("part 1, which antibiotics", 3),
+        ("fluids and antibiotics", 3),  # of the fluids the first one's heading speaks
+    ],
+)
+def test_a_heading_of_the_same_document_that_names_what_is_asked_is_among_the_first(
+    index: LexicalIndex, typed: str, place: int
+) -> None:
+    first = [of_section(f"Lactate, part {number}.", f"Part {number}", f"{number}-") for number in range(4)]
+    fluids = of_section("Give fluids.", "Fluids" if "fluids" in typed else "Drip", "50-")
+    dose, antibiotics = of_section("One gram.", "Dose", "80-"), of_section("Give them at once.", "Antibiotics", "90-")
+    document = (fluids, *first, dose, antibiotics)
+    found = [one.best.passage for one in made(index, document, typed, *range(5))]
+    assert (found.index(antibiotics) if antibiotics in found else 5) == place
+    assert dose not in found
+    assert antibiotics in [one.best.passage for one in made(index, document, "lactate, which antibiotics", *range(7))]

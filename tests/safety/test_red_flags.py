@@ -206,7 +206,7 @@ def test_an_overdose_of_any_amount_and_a_clot() -> None:
         ("on warfarin, nil bleeding", ()),
         ("INR 7.5, not well, bleeding", ("bleeding",)),
         ("on warfarin, not stopping bleeding", ("bleeding",)),
-        ("INR 8.5", ("bleeding",)),
+        ("INR 8.5", ("high_inr",)),
         ("INR 8.5 and bleeding", ("bleeding",)),
         ("INR 9, no bleeding but black stools", ("bleeding",)),
         ("no vitamin K given, INR 9, bleeding", ("bleeding",)),

@@ -107,6 +107,9 @@ def test_cap_in_capitals_is_no_capsule() -> None:
         ("Prednisolone 30 mg PO x5/7", "for 5 days", "共5天"),
         ("Doxycycline 100 mg × 2/52", "for 2 weeks", "共2周"),
         ("Vitamin D x 1/12", "for 1 month", "共1个月"),
+        ("Folic acid 5 mg for 6/52", "for 6 weeks", "共6周"),
+        ("clinic in 1/52", "in 1 week", "1周后"),
+        ("bloods 2/52", "2 weeks", "2周"),
     ],
 )
 def test_how_long(line: str, english: str, chinese: str) -> None:
@@ -114,7 +117,9 @@ def test_how_long(line: str, english: str, chinese: str) -> None:
         assert wording in [one.meanings[0] for one in abbreviations(line, language)]
 
 
-@pytest.mark.parametrize("line", ["review on 5/7", "give 5/7 of it", "x5/70", "Rx5/7", "x5/7/2026", "x3"])
+@pytest.mark.parametrize(
+    "line", ["review on 5/7", "give 5/7 of it", "x5/70", "Rx5/7", "x5/7/2026", "x3", "BP 90/52", "for 5/7"]
+)
 def test_what_is_no_length_of_time(line: str) -> None:
     assert not [one for one in abbreviations(line, "en") if one.meanings[0].startswith("for ")]
 
@@ -123,7 +128,7 @@ def test_what_is_no_length_of_time(line: str) -> None:
     ("line", "names"),
     [
         ("Pred 30 mg OM 5/7 c meals", ("5/7", "c")),
-        ("U&E 1/52, OPD, daily wts", ("U&E", "1/52", "OPD", "wts")),
+        ("U&E 1/12, OPD, daily wts, R&D", ("1/12", "OPD", "wts", "R&D")),
         ("复查OPD，qd", ("OPD",)),
         ("Amoxicillin 500 mg TDS x5/7, NBM from 24/11", ()),
         ("STOP WARFARIN 5 MG FOR 5/7", ("5/7",)),
