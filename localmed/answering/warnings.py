@@ -190,13 +190,14 @@ def limits(record: PatientRecord, quotes: Sequence[Quote]) -> Iterator[CautionPa
 
     "If eGFR is below 30, stop metformin." A table's row counts if it begins with the medicine.
     """
-    ranged = [one for one in quotes if holds_a_value(one.text, record)]
+    ranged = [(one, held) for one in quotes if (held := held_values(one.text, record))]
     for entry in _each_once(record):
         own = taken(entry)
-        of_own = [one.statement for one in ranged if is_on(one.text, own)]
+        of_own = {one.statement: held for one, held in ranged if is_on(one.text, own)}
         if of_own:
             names = dict.fromkeys(name for one in of_own for name in medicines.named_in(entry.text, one.text))
-            yield CautionPart(entry, tuple(names), tuple(dict.fromkeys(of_own))[:QUOTED])
+            values = dict.fromkeys(value for held in of_own.values() for value in held)
+            yield CautionPart(entry, tuple(names), tuple(of_own)[:QUOTED], tuple(values))
 
 
 def is_on(text: str, own: Set[str]) -> bool:
@@ -204,11 +205,15 @@ def is_on(text: str, own: Set[str]) -> bool:
     return bool(medicines.ingredients(text) & own) and not _is_on_another(text, own)
 
 
-def holds_a_value(text: str, record: PatientRecord) -> bool:
-    """Whether a line gives a range with a value of the record."""
+def held_values(text: str, record: PatientRecord) -> list[Measured]:
+    """The values of the record that are in ranges that a line gives."""
     known = _known(record)
     alone = {*measures.KIDNEYS} <= {name for name, _ in known}
-    return any(measures.falls_in_sentence(text, measures.by_name(name), value, alone) for name, value in known)
+    return [
+        one
+        for one, _ in known.values()
+        if measures.falls_in_sentence(text, measures.by_name(one.name), one.value, alone)
+    ]
 
 
 def _cells(text: str) -> str:

@@ -196,11 +196,15 @@ class InteractionPart:
 
 @dataclass(frozen=True, slots=True)
 class CautionPart:
-    """A medicine of the record, and shown sentences that warn and name it or its class (``named``, as written)."""
+    """A medicine of the record, and shown sentences that warn and name it or its class (``named``, as written).
+
+    With ``values`` of the record: sentences on the medicine whose ranges contain them.
+    """
 
     entry: RecordEntry
     named: tuple[str, ...]
     statements: tuple[Statement, ...]
+    values: tuple[Measured, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,9 +81,15 @@ def interaction(part: InteractionPart, language: str) -> PartView:
 
 
 def caution(part: CautionPart, language: str) -> PartView:
-    """The record's words, and the warnings that name its medicine or the class."""
-    warning = message("ebm.caution", words=_quoted(part.entry), names=part.named)
+    """The record's words, and warnings that name its medicine or class, or what is said of it at its values."""
+    values = tuple(f"{_called(one.name, language)} {one.written}" for one in part.values)
+    named = message("ebm.caution", words=_quoted(part.entry), names=part.named)
+    warning = message("ebm.limit", words=_quoted(part.entry), values=values) if values else named
     return _warning(warning, _statements(part.statements, language), language)
+
+
+def _called(measure: str, language: str) -> str:
+    return by_name(measure).chinese if language == "zh" else measure
 
 
 def _quoted(entry: RecordEntry) -> str:
@@ -104,15 +110,13 @@ def _warning(warning: Message, statements: tuple[StatementView, ...], language: 
 
 def value(part: ValuePart, language: str) -> PartView:
     """The record's value, and the rows and sentences with its range, or with a target that it misses."""
-    name = by_name(part.value.name)
-    called = name.chinese if language == "zh" else name.name
+    name, called = by_name(part.value.name), _called(part.value.name, language)
     plain, quoted = ("ebm.target", "ebm.target_quoted") if part.target else ("ebm.rows", "ebm.rows_quoted")
     code = quoted if part.words else plain
     title = words(message(code, name=called, value=part.value.written, words=part.words), language)
     other = next((one for one in map(by_name, KIDNEYS) if one != name), name) if name.name in KIDNEYS else name
     if other != name and any([*mentioned(one.text)] and name not in mentioned(one.text) for one in part.statements):
-        called = other.chinese if language == "zh" else other.name
-        title = words(message("ebm.stands_for", title=title, name=called), language)
+        title = words(message("ebm.stands_for", title=title, name=_called(other.name, language)), language)
     return PartView(title, (), _statements(part.statements, language))
 
 

@@ -287,7 +287,7 @@ def _search_together(
         line
         for line in lines
         if warnings.told_together(line.text, warnings.named_above(line.passage), own.keys(), {*named})
-        or (warnings.is_on(line.text, own.keys()) and warnings.holds_a_value(line.text, record))
+        or (warnings.is_on(line.text, own.keys()) and warnings.held_values(line.text, record))
     ]
     pieces = yield from finding.minted([Hit(line.passage) for line in both], answer.evidence)
     known = {piece.marker for piece in answer.evidence}

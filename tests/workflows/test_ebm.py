@@ -714,4 +714,8 @@ def test_a_value_stands_beside_a_target_that_it_misses(sentence: str, told: bool
 def test_a_limit_of_a_medicine_of_the_record_is_told_wherever_it_stands(text: str, told: bool) -> None:
     leaflet = replace(passage(text, "Formulary"), table=text.startswith("Medicine"))
     answer, _ = run(question="Which pillow?", of_medicines=(leaflet,))
-    assert [part.entry.text for part in answer.parts if isinstance(part, CautionPart)] == ["warfarin 3 mg"] * told
+    found = [part for part in answer.parts if isinstance(part, CautionPart)]
+    assert [(part.entry.text, [one.name for one in part.values]) for part in found] == [
+        ("warfarin 3 mg", ["eGFR"])
+    ] * told
+    assert any("eGFR 25 mL/min" in row.text for one in view(answer).parts if one.warning for row in one.rows) is told
