@@ -26,7 +26,8 @@ from localmed.retrieval.sections import begins_with_a_medicine
 from localmed.text import measures, medicines
 from localmed.text.language import aligned, fold
 from localmed.text.negation import tells_of_an_effect, warns
-from localmed.text.tables import cues
+from localmed.text.synonyms import Named
+from localmed.text.tables import Names, cues
 
 INTERACTS = "interacts_with"
 QUOTED = 5  # sentences below a warning; all names stand above them
@@ -66,8 +67,9 @@ def named_above(passage: Passage) -> frozenset[str]:
 
 
 def taken(entry: RecordEntry) -> frozenset[str]:
-    """The ingredients of an entry that names a medicine, as taken or not."""
-    return medicines.ingredients(entry.text) if entry.kind in NAMED else frozenset()
+    """The ingredients of an entry that names a medicine, as taken or not; of no reaction."""
+    is_reaction = entry.kind is EntryKind.NAMED and bool(_REACTION.search(entry.words))
+    return medicines.ingredients(entry.text) if entry.kind in NAMED and not is_reaction else frozenset()
 
 
 def all_taken(record: PatientRecord) -> frozenset[str]:
@@ -76,12 +78,12 @@ def all_taken(record: PatientRecord) -> frozenset[str]:
 
 
 def _each_once(record: PatientRecord) -> list[RecordEntry]:
-    """The entries that name medicines; of those with the same ingredients the first."""
-    once: dict[frozenset[str], RecordEntry] = {}
+    """The entries that name medicines; of those with the same ingredients the first of a list, if any, else all."""
+    listed: dict[frozenset[str], RecordEntry] = {}
     for entry in record.entries:
-        if own := taken(entry):
-            once.setdefault(own, entry)
-    return [*once.values()]
+        if entry.kind is EntryKind.MEDICINE:
+            listed.setdefault(taken(entry), entry)
+    return [one for one in record.entries if (own := taken(one)) and listed.get(own, one) == one]
 
 
 def _is_on_another(text: str, asked: Set[str]) -> bool:
@@ -118,21 +120,26 @@ def listed_interactions(record: PatientRecord, named: str, relations: Sequence[R
                     yield InteractionPart(entry, named, relation.source.collection)
 
 
-def told_together(text: str, above: Set[str], own: Set[str], asked: Set[str]) -> Mapping[tuple[str, str], str]:
+def told_together(
+    text: str, above: Set[str], own: Set[str], asked: Set[str], kinds: Sequence[Named] = ()
+) -> Mapping[tuple[str, str], str]:
     """Of each pair of an ``own`` and another medicine that a line names: how it writes the other one.
 
-    A line under a name, or with the name of a class, tells of a pair only if it warns or tells of an effect.
+    A line under a name, or with the name of a class, tells of a pair only if it warns or tells of an effect. A line
+    under the name of an ``own`` medicine tells of each of the ``kinds`` of treatment that it names.
     """
     written, either = medicines.ingredients(text), own | asked
+    folded = fold(text)
+    of_kinds = {(mine, kind.written) for kind in kinds if Names(kind.names).matches(folded) for mine in above & own}
     if _is_on_another(text, either):
-        return {}
+        return {pair: pair[1] for pair in of_kinds}
     words: dict[str, tuple[str, ...]] = {name: (name,) for name in written & either}
-    if warns(_cells(text)) or tells_of_an_effect(text):
+    if warns(_cells(text)) or tells_of_an_effect(_cells(text)):
         of_classes = {name: medicines.named_in(name, text, pairs=True) for name in either - written}
         words |= {name: found for name, found in of_classes.items() if found}
         if words:
             words |= {name: (name,) for name in above & either - words.keys()}
-    return {
+    return {pair: pair[1] for pair in of_kinds} | {
         (mine, other): _as_written(other, words[other][0])
         for mine in words.keys() & own
         for other in words
@@ -145,10 +152,12 @@ def _as_written(name: str, word: str) -> str:
     return word if word == name or not medicines.ingredients(name) else f"{name} ({word})"
 
 
-def interactions(record: PatientRecord, asked: Set[str], quotes: Sequence[Quote]) -> Iterator[InteractionPart]:
-    """The record's medicines that lines name together with an ``asked`` one or another of the record."""
+def interactions(
+    record: PatientRecord, asked: Set[str], quotes: Sequence[Quote], kinds: Sequence[Named] = ()
+) -> Iterator[InteractionPart]:
+    """The record's medicines that lines name together with an ``asked`` one, another of the record, or ``kinds``."""
     own, told = all_taken(record), set[tuple[frozenset[str], str]]()
-    pairs = [(one.statement, told_together(one.text, one.above, own, asked)) for one in quotes]
+    pairs = [(one.statement, told_together(one.text, one.above, own, asked, kinds)) for one in quotes]
     for entry in _each_once(record):
         mine = taken(entry)
         names, statements = dict[str, None](), dict[Statement, None]()
@@ -186,33 +195,38 @@ def cautions(
 
 
 def limits(record: PatientRecord, quotes: Sequence[Quote]) -> Iterator[CautionPart]:
-    """The record's medicines, each with lines that name it and give a range with a value of the record.
+    """The record's medicines, each with lines on it that give a range with a value of the record, or a target missed.
 
-    "If eGFR is below 30, stop metformin." A table's row counts if it begins with the medicine.
+    "If eGFR is below 30, stop metformin." A table's row counts if it begins with the medicine; a sentence also by its
+    class, or under its name.
     """
     ranged = [(one, held) for one in quotes if (held := held_values(one.text, record))]
     for entry in _each_once(record):
         own = taken(entry)
-        of_own = {one.statement: held for one, held in ranged if is_on(one.text, own)}
+        of_own = {one.statement: held for one, held in ranged if is_on(one.text, one.above, own)}
         if of_own:
             names = dict.fromkeys(name for one in of_own for name in medicines.named_in(entry.text, one.text))
             values = dict.fromkeys(value for held in of_own.values() for value in held)
             yield CautionPart(entry, tuple(names), tuple(of_own)[:QUOTED], tuple(values))
 
 
-def is_on(text: str, own: Set[str]) -> bool:
-    """Whether a line names one of the ``own`` ingredients; a table's row in its first cell."""
-    return bool(medicines.ingredients(text) & own) and not _is_on_another(text, own)
+def is_on(text: str, above: Set[str], own: Set[str]) -> bool:
+    """Whether a line is on one of the ``own`` ingredients; a table's row by its first cell."""
+    named = medicines.ingredients(text)
+    if _is_on_another(text, own):
+        return False
+    return bool(named & own or (not named and above & own) or medicines.named_in("; ".join(sorted(own)), text))
 
 
 def held_values(text: str, record: PatientRecord) -> list[Measured]:
-    """The values of the record that are in ranges that a line gives."""
+    """The values of the record that are in ranges that a line gives, or that miss its targets."""
     known = _known(record)
     alone = {*measures.KIDNEYS} <= {name for name, _ in known}
     return [
         one
         for one, _ in known.values()
         if measures.falls_in_sentence(text, measures.by_name(one.name), one.value, alone)
+        or measures.misses_target(text, measures.by_name(one.name), one.value)
     ]
 
 

@@ -208,8 +208,8 @@ def view(answer: Answer, language: str) -> FindingView | None:
     return FindingView(
         readings,
         tuple(_read_as(readings, language)),
-        tuple(_sections(own, known, day, language, whole)),
-        tuple(_sections(others, known, day, language, elsewhere)),
+        tuple(_sections(own, known, day, language, whole, answer.question)),
+        tuple(_sections(others, known, day, language, elsewhere, answer.question)),
         joined(sorted(titles), language),
         words(message("search.words_only"), language) if by_words else "",
         words(message("finding.following", question=follows), language) if follows else "",
@@ -265,12 +265,13 @@ def _read_as(readings: Sequence[ReadingView], language: str) -> Iterator[str]:
 
 
 def _sections(
-    sections: Sequence[ShownSection], known: dict[str, Evidence], day: str, language: str, first: int
+    sections: Sequence[ShownSection], known: dict[str, Evidence], day: str, language: str, first: int, question: str
 ) -> Iterator[SectionView]:
     """The ``first`` sections whole; then short ones, as many or of the same documents; then what the marks say."""
     documents = {known[section.best].passage.document_id for section in sections[:first]}
     for place, section in enumerate(sections):
-        aside = place >= first and bool(section.lacks) and not section.marks
+        lacks = bool(section.lacks) and not section.marks and not _holds_a_value(question, [section], known)
+        aside = lacks and 0 < first <= place
         of_first = known[section.best].passage.document_id in documents
         short = _is_short(section) and (place < 2 * first or of_first)
         yield _section(section, known, day, language, place < first or (short and not aside), aside)

@@ -183,13 +183,16 @@ def _with_heading(
     """
     before, after = found[: place - 1], found[place - 1 :]
     headed = [_heading(hit.passage) for hit in before]
-    for thing in synonyms.named(question):
+    folded = fold(question)
+    for thing in synonyms.named(folded):
         names = Names(thing.names)
-        if thing.asking or any(map(names.matches, headed)):
+        no_subject = thing.asking or GENERAL & {*thing.names} or denied(folded, thing.start)
+        if no_subject or any(map(names.matches, headed)):
             continue
         for name in dict.fromkeys(hit.passage.document_id for hit in before):
             for passage in document(name):
-                if names.matches(_heading(passage)):
+                heading = _heading(passage)
+                if any(not denied(heading, match.start) for match in names.matches(heading)):
                     hit = next((hit for hit in found if hit.passage.id == passage.id), Hit(passage))
                     return [*before, hit, *(it for it in after if it != hit)]
     return list(found)

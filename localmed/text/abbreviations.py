@@ -18,15 +18,17 @@ from localmed.text.tables import cues, listed, table
 LONGEST = 12  # characters of an abbreviation as written, points included
 NEAR = 14  # characters before one that may rule it out: "stage IV"
 
-_LATIN = re.compile(rf"(?<![A-Za-z0-9-])(?=[A-Za-z])[A-Za-z0-9./&]{{1,{LONGEST}}}(?![A-Za-z0-9-])")
+_LATIN = re.compile(
+    rf"(?<![A-Za-z0-9&-])[Uu]&[Ee]s?(?![A-Za-z0-9&-])|(?<![A-Za-z0-9-])(?=[A-Za-z])[A-Za-z0-9./]{{1,{LONGEST}}}(?![A-Za-z0-9-])"
+)
 _EVERY = re.compile(
     r"(?<![A-Za-z0-9])q\s?\.?\s?(?P<low>\d{1,3})(?:\s?[-–]\s?(?P<high>\d{1,3}))?\s?\.?\s?"
     r"(?P<unit>hours?|hrs?|h|days?|d|weeks?|wks?|w|min)\.?(?![A-Za-z])",
     re.IGNORECASE,
 )
-_LASTING = re.compile(  # 5/7 and 6/12 may be dates too, 6/52 may not
-    r"(?<![A-Za-z0-9/])(?:[x×]\s?(?P<count>\d{1,3})/(?P<of>7|52|12)|(?:(?P<said>for|in) )?(?P<weeks>[1-4]?\d)/52)"
-    r"(?![\d/.])",
+_LASTING = re.compile(  # "for 5/7" and "in 6/12" may be dates, "6/52" may be none of these
+    r"(?<![A-Za-z0-9.–-])(?:[x×]\s?(?P<count>\d{1,3})/(?P<of>7|52|12)"
+    r"|(?P<said>for|in) (?P<weeks>[1-9]|1\d|2[0-6])/52)(?![\d/.])",
     re.IGNORECASE,
 )
 _LONG = {"7": ("day", "天"), "52": ("week", "周"), "12": ("month", "个月")}

@@ -266,9 +266,11 @@ def falls_in_sentence(text: str, measure: Measure, value: float, alone: bool = F
 
 
 def misses_target(text: str, measure: Measure, value: float) -> bool:
-    """Whether ``text`` gives targets for ``measure`` ("should be below 180/100"), and ``value`` is in none of them."""
-    targets = _given(text, measure, alone=True, targets=True)
-    return bool(targets) and not any(holds(value) for holds in targets)
+    """Whether ``text`` gives targets for ``measure`` ("should be below 180/100"), and ``value`` misses one of them.
+
+    A condition ("if", "when", 时) is no target.
+    """
+    return any(not holds(value) for holds in _given(text, measure, alone=True, targets=True))
 
 
 def range_of(question: str) -> Callable[[str], bool] | None:
@@ -293,40 +295,59 @@ def excludes(text: str, values: Sequence[tuple[Measure, float]]) -> bool:
 
 def _given(text: str, measure: Measure, alone: bool = False, targets: bool = False) -> list[Callable[[float], bool]]:
     """The ranges that ``text`` gives for ``measure``; with ``targets`` those to aim for instead."""
-    folded = _PRESSURE_RANGE.sub(_each_pressure, fold(text)) if "/" in text or "／" in text else fold(text)
+    folded = _BETWEEN.sub(r"\1 to \2", fold(text))
+    folded = _PRESSURE_RANGE.sub(_each_pressure, folded) if "/" in folded else folded
     found = []
     for one in map(by_name, KIDNEYS if measure.name in KIDNEYS and not alone else (measure.name,)):
         for match in _ranges(one).finditer(folded):
-            before = _CLAUSE_END.split(folded[: match.start("range")])[-1]
-            if not _URINE.search(before) and bool(_AIMED.search(before)) is targets:
-                found.append(within(one, "", match["range"]))
+            start, end = match.span("range")
+            before = _CLAUSE_END.split(folded[max(0, start - CLAUSE) : start])[-1]
+            target = bool(_TARGET.search(before)) and not _CONDITION.search(before) and not _WHERE.match(folded, end)
+            if target is targets and (target or not _AIMED.search(before)):
+                found.append(_both(within(one, "", match["range"]), within(one, "", _also(folded, end))))
     return [holds for holds in found if holds]
 
 
+def _also(folded: str, end: int) -> str:
+    """The second half of a range in two halves: "above 30 and below 45"."""
+    second = _SECOND.match(folded, end)
+    return second["range"] if second else ""
+
+
+def _both(one: Callable[[float], bool] | None, other: Callable[[float], bool] | None) -> Callable[[float], bool] | None:
+    return (lambda value: one(value) and other(value)) if one and other else one
+
+
 def _each_pressure(match: re.Match[str]) -> str:
-    """A range of two pressures as one for each; the upper one alone where both have to be below."""
-    before, after, least = match["before"] or "", match["after"] or "", bool(re.match(_TO, match["before"] or ""))
-    systolic = f"{match['between']} systolic {before} {match['systolic']} {after}"
-    return (
-        systolic
-        if least or re.match(_OR_LESS, after)
-        else f"{systolic}, diastolic {before} {match['diastolic']} {after}"
-    )
+    """A range of two pressures as one for each; what is denied, or is no pressure, stays as it is."""
+    high, low = int(match["systolic"]), int(match["diastolic"])
+    if _NO.search(match["between"]) or not (high >= 70 and 30 <= low < high):
+        return match[0]
+    before, after = match["before"] or "", match["after"] or ""
+    systolic = f"{match['between']} systolic {before} {high} {after}"
+    return f"{systolic}, {match['between']} diastolic {before} {low} {after}"
 
 
+CLAUSE = 200  # characters before a range that may say that it is a target
+_BETWEEN = re.compile(rf"\bbetween ({NUMBER}) and ({NUMBER})")
+_SECOND = re.compile(rf"[^,.;，。；\d]{{0,12}}\b(?:and|but)\s+(?P<range>(?:{_FROM}|{_TO})\s*(?:{NUMBER}))")
 _PRESSURE_RANGE = re.compile(
     r"(?:(?a:\bbp\b)|blood pressure|血压)(?P<between>[^\d;；。\n]{0,24}?)"
     rf"(?P<before>{_FROM}|{_TO})?\s*(?P<systolic>\d{{2,3}})\s*/\s*(?P<diastolic>\d{{2,3}})(?![\d/])"
     rf"(?:\s*(?:mm ?hg|毫米汞柱))?\s*(?P<after>{_OR_MORE}|{_OR_LESS})?"
 )
+_NO = re.compile(r"\b(?:no|not|never|without)\b|n't|[不未非无]")
 _OR = re.compile(r"\bor\b|或")
-_AIMED = re.compile(
-    r"target|goal|\baim|\bkeep|目标|维持|控制|(?:\b(?:should|must) be|应|降至|降到)(?:\s+(?:systolic|diastolic))?\s*$"
-    r"|\b(?:lower|reduce|bring)\b[^,.;]{0,60}\bto(?:\s+(?:systolic|diastolic))?\s*$"
+_AIMED = re.compile(r"target|goal|\baim|\bkeep|urine|urinary|目标|维持|控制|尿")
+_TARGET = re.compile(  # what certainly is one
+    r"\b(?:target|goal|aim)s?\b|目标|控制在|维持在|(?:\b(?:should|must) be|应)(?:\s+(?:systolic|diastolic))?\s*$"
+    r"|\b(?:lower|reduce|bring) (?:the )?(?:bp|blood pressure|systolic|diastolic)?\s*"
+    r"to(?:\s+(?:systolic|diastolic))?\s*$"
 )
-_URINE = re.compile(r"urine|urinary|尿")
+_CONDITION = re.compile(r"\b(?:if|when|once|until|unless|not|no|urine|urinary)\b|如|若|当|未|不|尿")
+_WHERE = re.compile(r"[^,，.。;；]{0,12}?(?:时|者|后|则)")
 _CLAUSE_END = re.compile(r"[;；.。](?!\d)")
-_LINKS = r"(?:\s|:|：|=|\b(?:is|was|of|level|levels|falls|rises|drops|should be|must be)\b|值|水平|为|是|应|降至|降到)*"
+_LINKS = r"(?:\s|:|：|=|\b(?:is|was|of|level|levels|falls|rises|drops|should be|must be)\b|值|水平|为|是|应)*"
 _OTHER_UNIT = (
     r"(?!\s*(?:[%/\d-]|\.\d|(?:to|mg|g|h)\b|(?:mmol|ml)\b(?!/)|units?\b|hours?|hrs?\b|days?|weeks?|months?|times"
     r"|次|天|日|周|个?月|小时))"

@@ -53,6 +53,7 @@ SEARCHED_WITH = 8  # medicines of the record searched for with the kind of treat
 LOOKED_UP = 4  # medicines looked up for interactions with those of the record
 OF_TIER = 5  # sections of each tier
 SEARCHED_PROBLEMS = 2  # problems of the record that are searched with a short question
+SEARCHED_LIMITS = 20  # medicines of the record whose limits are searched for
 LIMITED = ("eGFR", "creatinine clearance", "potassium", "INR")  # searched with each medicine of the record
 UNMARKED = 3  # first sections that count without a mark: people read them
 SHORT = 2  # content words beside medicines; a question with fewer is short
@@ -218,9 +219,9 @@ def _warnings(case: Case, answer: Answer, filters: SearchFilter) -> Step[tuple[t
     evidence: tuple[Evidence, ...] = ()
     if any(entry.kind in warnings.NAMED for entry in record.entries):
         interacting = yield from _listed_interactions(record, ingredients[:LOOKED_UP])
-        given = (*proposed, *_kinds(case.question))
-        evidence, together = yield from _search_together(record, given, filters, answer)
-        interacting += warnings.interactions(record, {*given}, (*near, *together))
+        kinds = _kinds(case.question)
+        evidence, together = yield from _search_together(record, proposed, kinds, filters, answer)
+        interacting += warnings.interactions(record, {*proposed}, (*near, *together), kinds)
         limits = list(warnings.limits(record, together))
     told: list[InteractionPart | CautionPart] = [*interacting, *limits]
     texts = {one.text for one in chain.from_iterable(part.statements for part in told)}
@@ -256,38 +257,42 @@ def _listed_interactions(record: PatientRecord, named: Sequence[str]) -> Step[li
     ]
 
 
-def _kinds(question: str) -> list[str]:
+def _kinds(question: str) -> list[synonyms.Named]:
     """The kinds of treatment that a question names ("Which antibiotic?"), other than medicines."""
     return [
-        one.written
+        one
         for one in synonyms.named(question)
         if any(synonyms.is_in("treatments", name) for name in one.names) and not medicines.ingredients(one.written)
     ]
 
 
 def _search_together(
-    record: PatientRecord, named: Sequence[str], filters: SearchFilter, answer: Answer
+    record: PatientRecord, named: Sequence[str], kinds: Sequence[synonyms.Named], filters: SearchFilter, answer: Answer
 ) -> Step[tuple[tuple[Evidence, ...], list[Quote]]]:
     """The library's lines that name a medicine of the record and a ``named`` one, another of the record, or its limit.
 
     With the evidence that is new.
     """
     own = dict.fromkeys(name for entry in record.entries for name in warnings.taken(entry))
-    kinds = [name for name in named if not medicines.ingredients(name)]
     searched = [" ".join(dict.fromkeys((*named, *own)))] if named else []
     searched += [" ".join(own)] if len(own) > 1 else []
-    searched += [" ".join((*kinds, name)) for name in [*own][:SEARCHED_WITH]] if kinds else []
+    written = " ".join(one.written for one in kinds)
+    searched += [f"{written} {name}" for name in [*own][:SEARCHED_WITH]] if kinds else []
     limited = [name for name in warnings.measured(record) if name in LIMITED]
-    searched += [" ".join((name, *limited)) for name in [*own][:SEARCHED_WITH]] if limited else []
+    searched += [" ".join((name, *limited)) for name in [*own][:SEARCHED_LIMITS]] if limited else []
     lines: dict[Line, None] = {}
     for text in dict.fromkeys(searched):
         found: Finding = yield Find(text, filters, PASSAGES, SECTIONS)
         lines |= dict.fromkeys(line for section in (*found.sections, *found.others) for line in section.lines)
+
+    def above(line: Line) -> Set[str]:
+        return warnings.named_above(line.passage)
+
     both = [
         line
         for line in lines
-        if warnings.told_together(line.text, warnings.named_above(line.passage), own.keys(), {*named})
-        or (warnings.is_on(line.text, own.keys()) and warnings.held_values(line.text, record))
+        if warnings.told_together(line.text, above(line), own.keys(), {*named}, kinds)
+        or (warnings.held_values(line.text, record) and warnings.is_on(line.text, above(line), own.keys()))
     ]
     pieces = yield from finding.minted([Hit(line.passage) for line in both], answer.evidence)
     known = {piece.marker for piece in answer.evidence}

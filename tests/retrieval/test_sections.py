@@ -492,6 +492,7 @@ def test_only_the_other_language_has_all_conditions_in_one_section(index: Lexica
         ("lactate 4, which antibiotics", 3),
         ("lactate 4, which dose", 5),  # "dose" is no subject
         ("part 1, which antibiotics", 3),
+        ("lactate 4, no antibiotics", 5),
         ("fluids and antibiotics", 3),  # of the fluids the first one's heading speaks
     ],
 )

@@ -60,7 +60,13 @@ SYSTOLIC, DIASTOLIC = map(by_name, ("systolic blood pressure", "diastolic blood 
         ("If blood pressure is 180/120 mmHg or more, refer.", True, False, False),
         ("blood pressure above 140/90", True, True, False),
         ("血压≥180/110 mmHg时转诊", True, True, False),
-        ("Do not treat if BP is below 220/120", True, False, False),
+        ("Do not treat if BP is below 220/120", True, True, False),
+        ("If blood pressure is not above 140/90, do not treat.", False, False, False),
+        ("血压不高于200/120 mmHg时停用氨氯地平。", False, False, False),
+        ("Lower the dose if blood pressure drops to below 100/60.", False, False, False),
+        ("血压控制不佳（收缩压>180 mmHg）者禁用阿替普酶", False, False, False),
+        ("Blood pressure more than 20/10 mmHg above goal", False, False, False),
+        ("Record blood pressure over 24/48 hours.", False, False, False),
         ("Blood pressure should be below 180/100 mmHg", False, False, True),
         ("Lower BP to below 185/110 before alteplase", False, False, True),
         ("应将血压控制在180/100 mmHg以下", False, False, True),
@@ -71,3 +77,19 @@ SYSTOLIC, DIASTOLIC = map(by_name, ("systolic blood pressure", "diastolic blood 
 def test_ranges_and_targets_of_two_pressures(text: str, systolic: bool, diastolic: bool, missed: bool) -> None:
     found = [falls_in_sentence(text, SYSTOLIC, 196), falls_in_sentence(text, DIASTOLIC, 112)]
     assert [*found, misses_target(text, SYSTOLIC, 196)] == [systolic, diastolic, missed]
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "held", "missed"),
+    [
+        ("If eGFR is above 30 and below 45, halve metformin.", 90, False, False),
+        ("If eGFR is above 30 and below 45, halve metformin.", 40, True, False),
+        ("eGFR between 30 and 45: halve the dose.", 40, True, False),
+        ("The eGFR should be above 30.", 25, False, True),
+        ("If the target is not reached and eGFR is above 30, add it.", 25, False, False),
+        ("Keep the dose if eGFR is above 30.", 25, False, False),
+    ],
+)
+def test_ranges_in_two_halves_and_conditions(text: str, value: float, held: bool, missed: bool) -> None:
+    egfr = by_name("eGFR")
+    assert (falls_in_sentence(text, egfr, value), misses_target(text, egfr, value)) == (held, missed)

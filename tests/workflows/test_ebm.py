@@ -719,3 +719,45 @@ def test_a_limit_of_a_medicine_of_the_record_is_told_wherever_it_stands(text: st
         ("warfarin 3 mg", ["eGFR"])
     ] * told
     assert any("eGFR 25 mL/min" in row.text for one in view(answer).parts if one.warning for row in one.rows) is told
+
+
+def test_the_entry_of_a_list_is_told_before_prose_on_the_same_medicine_and_a_reaction_is_not_taken() -> None:
+    entries = (
+        RecordEntry(EntryKind.NAMED, "warfarin", "Stopped warfarin in 2019 after a GI bleed"),
+        RecordEntry(EntryKind.MEDICINE, "warfarin 3 mg od", "warfarin 3 mg od"),
+        RecordEntry(EntryKind.NAMED, "penicillin", "a rash with penicillin"),
+    )
+    leaflet = passage("Some antibiotics raise the INR.", "Taking warfarin")
+    for listed, told in ((entries, ["warfarin 3 mg od"]), (entries[:1], ["warfarin"])):
+        record = replace(RECORD, entries=listed)
+        answer, _ = run(question="Clarithromycin?", record=record, of_medicines=(leaflet,))
+        assert [part.entry.text for part in answer.parts if isinstance(part, InteractionPart)] == told
+
+
+@pytest.mark.parametrize(
+    ("question", "sentence"),
+    [
+        ("Which antibiotic?", "Have your INR checked 3 days after starting an antibiotic."),
+        ("用哪种抗生素？", "Some antibiotics raise the INR."),
+        ("Which surgery?", "Tell the surgeon before any surgery."),
+    ],
+)
+def test_a_kind_of_treatment_counts_by_all_its_names(question: str, sentence: str) -> None:
+    record = replace(RECORD, entries=(RecordEntry(EntryKind.MEDICINE, "warfarin 3 mg", "warfarin 3 mg"),))
+    tiers = {"guidelines": passage("Ask a senior doctor.", "Plan")}
+    leaflet = passage(sentence, "Taking warfarin")
+    answer, _ = run(question=question, record=record, tiers=tiers, of_medicines=(leaflet,))
+    assert [part.entry.text for part in answer.parts if isinstance(part, InteractionPart)] == ["warfarin 3 mg"]
+
+
+@pytest.mark.parametrize(
+    "text", ["If potassium is above 6.0 mmol/L, stop ACE inhibitors.", "Stop it if eGFR is below 30."]
+)
+def test_a_limit_counts_by_class_and_under_a_name(text: str) -> None:
+    record = replace(
+        RECORD,
+        entries=tuple(RecordEntry(EntryKind.MEDICINE, name, name) for name in ("ramipril 5 mg", "warfarin 3 mg")),
+        results=(Measured("eGFR", 25, "25 mL/min"), Measured("potassium", 6.3, "6.3 mmol/L")),
+    )
+    answer, _ = run(question="Which pillow?", record=record, of_medicines=(passage(text, "Ramipril"),))
+    assert [part.entry.text for part in answer.parts if isinstance(part, CautionPart)] == ["ramipril 5 mg"]
