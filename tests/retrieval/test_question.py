@@ -23,6 +23,7 @@ from localmed.text.spelling import is_near
         ("How do I treat DKA", "DKA", "diabetic ketoacidosis"),
         ("does librium need halving", "librium", "chlordiazepoxide"),
         ("pt on AF ward", "AF", "atrial fibrillation"),
+        ("hyperkalaemia treatment", "hyperkalaemia", "high potassium"),
         ("BM 3.2 and drowsy", "BM 3.2", "blood glucose 3.2 mmol/L, low blood glucose, hypoglycaemia"),
         ("gent levels for an elderly gent", "gent", "gentamicin"),
         ("房颤怎么处理", "房颤", "心房颤动"),
