@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from localmed.domain import Passage, Statement
 from localmed.domain.parts import AllergyPart, CautionPart, InteractionPart, ValuePart
@@ -29,6 +30,7 @@ from localmed.text.negation import tells_of_an_effect, warns
 from localmed.text.synonyms import Named
 from localmed.text.tables import Names, cues
 
+Known: TypeAlias = Mapping[tuple[str, float], tuple[Measured, str]]  # with the record's words of what it only quotes
 INTERACTS = "interacts_with"
 QUOTED = 5  # sentences below a warning; all names stand above them
 NAMED = (EntryKind.MEDICINE, EntryKind.NAMED)
@@ -67,9 +69,11 @@ def named_above(passage: Passage) -> frozenset[str]:
 
 
 def taken(entry: RecordEntry) -> frozenset[str]:
-    """The ingredients of an entry that names a medicine, as taken or not; of no reaction."""
-    is_reaction = entry.kind is EntryKind.NAMED and bool(_REACTION.search(entry.words))
-    return medicines.ingredients(entry.text) if entry.kind in NAMED and not is_reaction else frozenset()
+    """The ingredients of an entry that names a medicine, as taken or not.
+
+    A sentence on a reaction counts too: "on warfarin, allergic to penicillin".
+    """
+    return medicines.ingredients(entry.text) if entry.kind in NAMED else frozenset()
 
 
 def all_taken(record: PatientRecord) -> frozenset[str]:
@@ -134,9 +138,11 @@ def told_together(
     if _is_on_another(text, either):
         return {pair: pair[1] for pair in of_kinds}
     words: dict[str, tuple[str, ...]] = {name: (name,) for name in written & either}
-    if warns(_cells(text)) or tells_of_an_effect(_cells(text)):
-        of_classes = {name: medicines.named_in(name, text, pairs=True) for name in either - written}
-        words |= {name: found for name, found in of_classes.items() if found}
+    cells, rest = _cells(text), either - written
+    if warns(cells) or tells_of_an_effect(cells):
+        if medicines.named_in("; ".join(sorted(rest)), text, pairs=True):
+            of_classes = {name: medicines.named_in(name, text, pairs=True) for name in rest}
+            words |= {name: found for name, found in of_classes.items() if found}
         if words:
             words |= {name: (name,) for name in above & either - words.keys()}
     return {pair: pair[1] for pair in of_kinds} | {
@@ -156,16 +162,17 @@ def interactions(
     record: PatientRecord, asked: Set[str], quotes: Sequence[Quote], kinds: Sequence[Named] = ()
 ) -> Iterator[InteractionPart]:
     """The record's medicines that lines name together with an ``asked`` one, another of the record, or ``kinds``."""
-    own, told = all_taken(record), set[tuple[frozenset[str], str]]()
+    own, told = all_taken(record), set[tuple[str, str, str]]()
     pairs = [(one.statement, told_together(one.text, one.above, own, asked, kinds)) for one in quotes]
     for entry in _each_once(record):
         mine = taken(entry)
         names, statements = dict[str, None](), dict[Statement, None]()
         for statement, of_line in pairs:
             for (one, other), written in of_line.items():
-                pair = (frozenset((one, other)), statement.text)
-                if one in mine and other not in mine and pair not in told:  # a combination is no partner of itself
-                    told.add(pair)
+                if (
+                    one in mine and other not in mine and (other, one, statement.text) not in told
+                ):  # not from both sides
+                    told.add((one, other, statement.text))
                     names[written] = statements[statement] = None
         if names:
             yield InteractionPart(entry, ", ".join(sorted(names)), "", tuple(statements)[:QUOTED])
@@ -200,7 +207,8 @@ def limits(record: PatientRecord, quotes: Sequence[Quote]) -> Iterator[CautionPa
     "If eGFR is below 30, stop metformin." A table's row counts if it begins with the medicine; a sentence also by its
     class, or under its name.
     """
-    ranged = [(one, held) for one in quotes if (held := held_values(one.text, record))]
+    known = known_values(record)
+    ranged = [(one, held) for one in quotes if (held := held_values(one.text, known))]
     for entry in _each_once(record):
         own = taken(entry)
         of_own = {one.statement: held for one, held in ranged if is_on(one.text, one.above, own)}
@@ -218,10 +226,9 @@ def is_on(text: str, above: Set[str], own: Set[str]) -> bool:
     return bool(named & own or (not named and above & own) or medicines.named_in("; ".join(sorted(own)), text))
 
 
-def held_values(text: str, record: PatientRecord) -> list[Measured]:
-    """The values of the record that are in ranges that a line gives, or that miss its targets."""
-    known = _known(record)
-    alone = {*measures.KIDNEYS} <= {name for name, _ in known}
+def held_values(text: str, known: Known) -> list[Measured]:
+    """The ``known`` values that are in ranges that a line gives, or that miss its targets."""
+    alone = _has_both_kidneys(known)
     return [
         one
         for one, _ in known.values()
@@ -247,8 +254,8 @@ def values(
     Targets count in the ``nearest`` quotes. Lines on other medicines than the ``asked`` ones are left out. Sentences in
     table rows count only on a ``proposed`` medicine. One kidney value stands for the other where only one is known.
     """
-    known = _known(record)
-    both_kidneys = {*measures.KIDNEYS} <= {name for name, _ in known}
+    known = known_values(record)
+    both_kidneys = _has_both_kidneys(known)
     quotes, nearest = ([one for one in each if _is_on_asked(one, asked)] for each in (quotes, nearest))
     told = set[tuple[str, tuple[Statement, ...]]]()
     for result, words in known.values():
@@ -269,19 +276,19 @@ def values(
             yield ValuePart(result, targets[:QUOTED], words, target=True)
 
 
-def _known(record: PatientRecord) -> dict[tuple[str, float], tuple[Measured, str]]:
-    """The record's results, then with its words the values that it only quotes, measured nobody knows when."""
+def _has_both_kidneys(known: Known) -> bool:
+    """Whether neither kidney value need stand for the other."""
+    return {*measures.KIDNEYS} <= {name for name, _ in known}
+
+
+def known_values(record: PatientRecord) -> Known:
+    """By measure and value: the results, then with its words those only quoted, measured nobody knows when."""
     quoted = [entry for entry in record.entries if entry.kind is EntryKind.UNREAD]
     found = [(one, entry.words) for entry in quoted for one in measures.measured(fold(aligned(entry.text)))]
-    once = dict[tuple[str, float], tuple[Measured, str]]()
+    once: dict[tuple[str, float], tuple[Measured, str]] = {}
     for one, words in (*((one, "") for one in record.results), *found):
         once.setdefault((one.name, one.value), (one, words))
     return once
-
-
-def measured(record: PatientRecord) -> list[str]:
-    """The names of the measures whose values are in the record, read or quoted."""
-    return [*dict.fromkeys(name for name, _ in _known(record))]
 
 
 def _is_on_asked(one: Quote, asked: Set[str]) -> bool:

@@ -198,7 +198,7 @@ class InteractionPart:
 class CautionPart:
     """A medicine of the record, and shown sentences that warn and name it or its class (``named``, as written).
 
-    With ``values`` of the record: sentences on the medicine whose ranges contain them.
+    With ``values`` of the record: sentences on the medicine whose ranges contain them, or whose targets they miss.
     """
 
     entry: RecordEntry

@@ -302,8 +302,9 @@ def _given(text: str, measure: Measure, alone: bool = False, targets: bool = Fal
         for match in _ranges(one).finditer(folded):
             start, end = match.span("range")
             before = _CLAUSE_END.split(folded[max(0, start - CLAUSE) : start])[-1]
-            target = bool(_TARGET.search(before)) and not _CONDITION.search(before) and not _WHERE.match(folded, end)
-            if target is targets and (target or not _AIMED.search(before)):
+            target, aimed = bool(_TARGET.search(before)), bool(_AIMED.search(before))
+            sure = target and not _CONDITION.search(before) and not _WHERE.match(folded, end)
+            if sure if targets else not (target or aimed):  # "if ..., it should be below 3" is neither
                 found.append(_both(within(one, "", match["range"]), within(one, "", _also(folded, end))))
     return [holds for holds in found if holds]
 

@@ -8,7 +8,8 @@ Also shown: PICO elements, entries read from the record, allergies and interacti
 contains a value of the record, and each source with type, date and level.
 
 Rules say nothing else about the patient: no finding is no proof that advice fits. Of the record only the medicines are
-searched for, together with those of question and answer, and with a short question the first problems.
+searched for, together with those of question and answer or with the names of measures, and with a short question the
+first problems.
 """
 
 from __future__ import annotations
@@ -278,7 +279,8 @@ def _search_together(
     searched += [" ".join(own)] if len(own) > 1 else []
     written = " ".join(one.written for one in kinds)
     searched += [f"{written} {name}" for name in [*own][:SEARCHED_WITH]] if kinds else []
-    limited = [name for name in warnings.measured(record) if name in LIMITED]
+    values = warnings.known_values(record)
+    limited = [*dict.fromkeys(name for name, _ in values if name in LIMITED)]
     searched += [" ".join((name, *limited)) for name in [*own][:SEARCHED_LIMITS]] if limited else []
     lines: dict[Line, None] = {}
     for text in dict.fromkeys(searched):
@@ -292,7 +294,7 @@ def _search_together(
         line
         for line in lines
         if warnings.told_together(line.text, above(line), own.keys(), {*named}, kinds)
-        or (warnings.held_values(line.text, record) and warnings.is_on(line.text, above(line), own.keys()))
+        or (warnings.held_values(line.text, values) and warnings.is_on(line.text, above(line), own.keys()))
     ]
     pieces = yield from finding.minted([Hit(line.passage) for line in both], answer.evidence)
     known = {piece.marker for piece in answer.evidence}

@@ -88,6 +88,7 @@ def test_ranges_and_targets_of_two_pressures(text: str, systolic: bool, diastoli
         ("The eGFR should be above 30.", 25, False, True),
         ("If the target is not reached and eGFR is above 30, add it.", 25, False, False),
         ("Keep the dose if eGFR is above 30.", 25, False, False),
+        ("If the patient takes it, eGFR should be above 30.", 40, False, False),  # neither range nor sure target
     ],
 )
 def test_ranges_in_two_halves_and_conditions(text: str, value: float, held: bool, missed: bool) -> None:

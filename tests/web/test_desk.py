@@ -333,6 +333,7 @@ def test_a_sheet_to_print_has_question_sections_images_and_date(client: Clients)
     assert re.search(r"<time data-printed>\d{4}-\d\d-\d\d \d\d:\d\d</time>", sheet)
     (generation,) = lookups.generations_kept(Session(client.site, local_caller(client.settings)))
     assert said("web.answer.library", time=pages.moment(generation.created)) in sheet
+    assert re.search(rf'class="running[^>]*><span>{re.escape(PDF_QUESTION[:60])}', sheet), "the head of every page"
     assert "Ward documents" in sheet
     images = re.findall(rf'<img src="({answer}/sources/[^"]+)"', sheet)
     assert images
