@@ -17,6 +17,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from localmed.answering import orders
 from localmed.domain import Evidence, Passage, SearchFilter, Statement
+from localmed.domain.parts import AllergyPart
+from localmed.domain.patient import EntryKind, PatientRecord
+from localmed.ingest.records.text import from_prose
 from localmed.library.graph import Graph
 from localmed.library.lexical import LexicalIndex
 from localmed.library.terms import folded
@@ -164,6 +167,13 @@ _STOPPED = re.compile(
     r"\b(?:stop\w*|hold\w*|held|withh\w+|discontinu\w+|cease\w*|omit\w*|dont|cancel\w*)\b|n['’]t\b|停|禁(?!食|饮)|不(?!适|良|超过|规则|断|同|足|明)|勿|忌|避免|别(?=[吃喝用停给打])|取消|无需",
     re.IGNORECASE,
 )
+_HELD = re.compile(  # at the start of a line, or as a remark at its end; "5/7 then stop" is a course
+    r"^\W*(?:\d{1,2}[.)、]\s*)?(?:please )?"
+    r"(?:(?:stop|hold|withhold|discontinue|cease|pause|suspend)\b(?! (?:if|when|the|your)\b)|暂停|停用|停服|停(?!药后))"
+    r"|[-–—:：(（,，]\s*(?:now |currently )?(?:stopped|held|on hold|withheld|discontinued|已停|暂停|停用)"
+    r"|\s(?:stopped|held|on hold|已停用?|暂停|停用)\s*$",
+    re.IGNORECASE,
+)
 _LAST = 2  # Chinese characters at the end of a line that may break off
 _BLANK = re.compile(r"\n[ \t]*\n")
 _REPLACED = re.compile(r"\b(?:chang|switch|replac|swap|instead)\w*|改|换|替", re.IGNORECASE)
@@ -215,6 +225,11 @@ def is_stopped(order: str, term: orders.OrderTerm) -> bool:
     )
 
 
+def holds(line: str, over: str) -> bool:
+    """Whether a line, or the heading ``over`` it, plainly stops or pauses something."""
+    return bool(_HELD.search(line) or (over.endswith((":", "：")) and _HELD.match(over)))
+
+
 def above(order: str, start: int) -> str:
     """The text that may apply to the line at ``start``: the heading above it, which ends with a colon, and the last
     word of the line before if that is a denial or condition ("Do not").
@@ -244,6 +259,31 @@ def _same(one: Mention, other: Mention) -> bool:
     if one.ingredients and other.ingredients:
         return one.ingredients == other.ingredients
     return bool(set(one.classes) & set(other.classes))
+
+
+# --- allergies --------------------------------------------------------------------------------------------------------
+
+_ALLERGIC = re.compile(r"allerg|过敏", re.IGNORECASE)
+_REACTED = cues("records", "quoted")
+
+
+def allergies(order: str, record: PatientRecord | None, questions: Sequence[str]) -> Iterator[AllergyPart]:
+    """The allergies of ``record``, of the ``questions`` or of the order itself that medicines of its lines may meet.
+
+    Of the order's own words only plain ones count: "if you have an allergic reaction, stop" tells of no allergy.
+    """
+    told = [entry for one in questions for entry in from_prose(one).entries]
+    own = [one for one in from_prose(order).entries if _ALLERGIC.search(one.words) and not is_open(one.words)]
+    listed = [one for one in from_prose(order).entries if one.kind is EntryKind.ALLERGY]
+    once = set[tuple[str, ...]]()
+    for entry in (*(record.entries if record else ()), *told, *listed, *own):
+        if entry.kind is not EntryKind.ALLERGY and not _REACTED.search(entry.words):
+            continue
+        others = "\n".join(order[slice(*span)] for span in lines_of(order) if entry.words not in order[slice(*span)])
+        names = medicines.met_by(entry.text, others)
+        if names and names not in once:
+            once.add(names)
+            yield AllergyPart(entry, names)
 
 
 # --- explanations -----------------------------------------------------------------------------------------------------

@@ -279,7 +279,7 @@ def read_record(name: str | Path) -> PatientRecord:
 @click.option("--released-by", default="", metavar="NAME", help="Person who gives the explanation to the patient.")
 @click.option("--leaflet", type=FILE, metavar="FILE",
               help="Write a page (HTML) for the patient to read and print; needs --released-by.")  # fmt: skip
-@click.option("--lines-checked", is_flag=True, help="Somebody checked the lines that name several medicines.")
+@click.option("--lines-checked", is_flag=True, help="Somebody checked allergies and lines with several medicines.")
 @click.option("--keep", is_flag=True, help="Store the answer in the data folder (kept/), readable only by its owner.")
 @workflow_options
 @click.pass_context

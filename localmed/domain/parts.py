@@ -75,6 +75,7 @@ class LinePart(_NoStatements):
     """A line of the order, its abbreviations, and ``plain`` words if a model wrote any.
 
     ``medicines`` are those of a line with several: values are not assigned to them, and nothing is explained.
+    ``stopped``: the line stops or pauses something, so how often and which way are not explained.
     """
 
     text: str
@@ -84,6 +85,7 @@ class LinePart(_NoStatements):
     start: int = 0
     end: int = 0
     medicines: tuple[str, ...] = ()
+    stopped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ class QuestionPart:
 
     ``left_out``: an answer was withheld from a patient because it may be about something else. ``nearest`` names
     sections with marks, for staff. ``signs``: the warning signs that the question names. ``safety``: the message for
-    somebody in danger, if the question is like what such people say.
+    somebody in danger, if the question says so. ``talk``: it is only like what such people say; staff are told.
     """
 
     question: str
@@ -121,6 +123,7 @@ class QuestionPart:
     nearest: tuple[str, ...] = ()
     signs: tuple[str, ...] = ()
     safety: Message | None = None
+    talk: bool = False
 
 
 class ReadingScale(StrEnum):
@@ -174,7 +177,10 @@ class RecordPart(_NoStatements):
 
 @dataclass(frozen=True, slots=True)
 class AllergyPart:
-    """An allergy of the record, and the shown sentences that name its medicine or class."""
+    """An allergy of the record, and the shown sentences that name its medicine or class.
+
+    Without sentences: ``named`` are medicines of an order.
+    """
 
     allergy: RecordEntry
     named: tuple[str, ...]

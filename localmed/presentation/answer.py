@@ -40,6 +40,7 @@ RUN = 3  # characters: most of a short English word, a Chinese one with its neig
 
 NOTICES = {  # notes that nobody may miss
     NOT_SEARCHED,
+    "workflow.of_yourself",
     "workflow.withdrawn_lately",
     "answer.collection_stopped",
     "answer.superseded_since",

@@ -53,6 +53,8 @@ def line(part: LinePart, language: str) -> PartView:
         told.add(same)
     if (stop := _STOP.match(part.text)) and _is_a_medicine(part.text[stop.end() :]):
         rows.append(Row(stop["word"], words(message("explain.stop"), language)))
+    elif part.stopped:
+        rows.insert(0, Row("", words(message("explain.stopped"), language)))
     rows += [Row(one_line(written), meaning) for written, meaning in phrases(part.text, language)]
     return PartView(one_line(part.text), tuple(rows), section=words(message("explain.lines"), language))
 
@@ -108,7 +110,7 @@ def in_language(answer: Answer, language: str) -> Answer:
     unexplained = tuple(dict.fromkeys(name for name in (*(name for name, _ in of_term), *listed) if name not in told))
     left = (UnexplainedPart(unexplained),) if unexplained else ()
     others = (
-        replace(part, nearest=()) if isinstance(part, QuestionPart) else part  # told to staff
+        replace(part, nearest=(), talk=False) if isinstance(part, QuestionPart) else part  # told to staff
         for part in answer.parts
         if not isinstance(part, LinePart | TermPart | UnexplainedPart)
     )
@@ -149,6 +151,8 @@ def question(part: QuestionPart, language: str) -> PartView:
     rows = [Row(label, one_line(part.searched_as))] if part.searched_as else []
     if part.safety:
         rows.insert(0, Row("", words(part.safety, language)))
+    if part.talk:
+        rows.insert(0, Row("", words(message("explain.talk"), language)))
     if part.signs:
         signs = tuple(Message(f"departments.flag.{sign}") for sign in part.signs)
         rows.insert(0, Row("", words(message("finding.flagged", signs=signs), language)))

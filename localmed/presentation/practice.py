@@ -68,8 +68,9 @@ def _read(entries: Sequence[RecordEntry], language: str) -> str:
 
 
 def allergy(part: AllergyPart, language: str) -> PartView:
-    """The record's words, and below them what the sources say."""
-    warning = message("ebm.allergy", words=part.allergy.words, names=part.named)
+    """The words of the record or the order, and below them what the sources say, or the medicines of the order."""
+    code = "ebm.allergy" if part.statements else "explain.allergy"
+    warning = message(code, words=part.allergy.words, names=part.named)
     return _warning(warning, _statements(part.statements, language), language)
 
 

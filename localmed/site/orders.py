@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from localmed.domain import message
 from localmed.domain.errors import InputError, LimitExceeded, UsageError
-from localmed.domain.parts import Expansion, LinePart, TermPart
+from localmed.domain.parts import AllergyPart, Expansion, LinePart, TermPart
 from localmed.ingest.readers.encoding import decode
 
 if TYPE_CHECKING:
@@ -78,16 +78,17 @@ def _with_meanings(answer: Answer, chosen: Sequence[str]) -> Answer:
     return replace(answer, parts=tuple(map(made, kept)))  # a definition may be of another meaning
 
 
-def several_medicines(answer: Answer) -> bool:
-    """Whether a line names several medicines, so that it must be checked before release."""
-    return any(isinstance(part, LinePart) and part.medicines for part in answer.parts)
+def needs_check(answer: Answer) -> bool:
+    """Whether a person must check the order before release: a line with several medicines, or an allergy."""
+    lines = any(isinstance(part, LinePart) and part.medicines for part in answer.parts)
+    return lines or any(isinstance(part, AllergyPart) for part in answer.parts)
 
 
 def require_clear(answer: Answer, checked: bool) -> None:
-    """Raise ``UsageError`` for an order that cannot be given to a patient; ``checked``: its lines were checked."""
+    """Raise ``UsageError`` for an order that cannot be given to a patient; ``checked``: a person checked it."""
     if names := tuple(dict.fromkeys(one.written for _, one in ambiguous(answer))):
         raise UsageError("explain.ambiguous", names=names)
-    if several_medicines(answer) and not checked:
+    if needs_check(answer) and not checked:
         raise UsageError("explain.lines_unchecked")
 
 

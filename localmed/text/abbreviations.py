@@ -1,7 +1,8 @@
 """Abbreviations of medical orders with their usual meanings (``abbreviations.toml``).
 
-An abbreviation with several usual meanings gets all of them; nothing chooses. "x5/7", "x2/52" and "x3/12" are days,
-weeks and months; without the "x" they may be dates or fractions and are not read.
+An abbreviation with several usual meanings gets all of them, unless the line itself decides ("chosen": "OD" behind a
+dose in a line without an eye). "x5/7", "x2/52" and "x3/12" are days, weeks and months, and "5/7" behind "TDS";
+elsewhere they may be dates or fractions and are not read.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ _EVERY = re.compile(
 )
 _LASTING = re.compile(  # "for 5/7" and "in 6/12" may be dates, "6/52" may be none of these
     r"(?<![A-Za-z0-9.–-])(?:[x×]\s?(?P<count>\d{1,3})/(?P<of>7|52|12)"
-    r"|(?P<said>for|in) (?P<weeks>[1-9]|1\d|2[0-6])/52)(?![\d/.])",
+    r"|(?P<said>for|in) (?P<weeks>[1-9]|1\d|2[0-6])/52"
+    r"|(?:(?<=[ .][bo]d )|(?<=[ .](?:tds|qds|bid|tid|qid) ))(?:for )?(?P<days>[1-9]|1\d|2[0-8])/7)(?![\d/.])",
     re.IGNORECASE,
 )
 _LONG = {"7": ("day", "天"), "52": ("week", "周"), "12": ("month", "个月")}
@@ -186,7 +188,17 @@ def _written_as(written: str, text: str, start: int, shouted: bool) -> tuple[Mea
         return ()
     if _ROMAN_BEFORE_CHINESE.match(text, start + len(written)):
         return ()
-    return _meanings().get(written) or _meanings().get(key, ())
+    meanings = _meanings().get(written) or _meanings().get(key, ())
+    return meanings[:1] if _is_decided(key, text) else meanings
+
+
+def _is_decided(key: str, line: str) -> bool:
+    """Whether a line has a word that decides for the first meaning, and none that speaks against it."""
+    rule = table("abbreviations")["chosen"].get(key)
+    return bool(rule) and all(
+        bool(re.search(rf"(?<![A-Za-z]){pattern}", line, re.IGNORECASE)) is wanted
+        for pattern, wanted in ((rule["by"], True), (rule["not_by"], False))
+    )
 
 
 def _is_beside_amount(written: str, text: str, start: int) -> bool:
@@ -209,8 +221,9 @@ def _chinese(text: str, language: str) -> Iterator[Abbreviation]:
 
 def _lasting(match: re.Match[str], language: str) -> Abbreviation:
     """ "x5/7": for 5 days; "in 6/52"; sevenths of a week, fifty-seconds and twelfths of a year."""
-    count, (english, chinese) = match["count"] or match["weeks"], _LONG[match["of"] or "52"]
-    plural, said = "" if count == "1" else "s", (match["said"] or ("for" if match["count"] else "")).lower()
+    count = match["count"] or match["weeks"] or match["days"]
+    english, chinese = _LONG[match["of"] or ("52" if match["weeks"] else "7")]
+    plural, said = "" if count == "1" else "s", (match["said"] or "for").lower()
     before, after = {"for": ("共", ""), "in": ("", "后")}.get(said, ("", ""))
     wording = f"{before}{count}{chinese}{after}" if language == "zh" else f"{said} {count} {english}{plural}".strip()
     return Abbreviation(match[0], *match.span(), (wording,))

@@ -283,7 +283,7 @@ def answer_values(visit: Visit, kept: Kept, since: bool = True) -> dict[str, Any
         "colon": joined(("", ""), visit.language, COLON),
         "ambiguous": orders.ambiguous(answer),
         "unclear": orders.why_unclear(answer),
-        "several": orders.several_medicines(answer),
+        "needs_check": orders.needs_check(answer),
         "in_other_words": {name: order.in_other_words(answer, name) for name in LANGUAGES},
         "state": "\n".join(status_lines(shown, kept.asked_text, answer.provenance.day)),
         "copied": text_to_copy(shown, kept.asked_text, answer.provenance.day),

@@ -39,7 +39,7 @@ from localmed.library.graph import cited_passage
 from localmed.retrieval.concepts import Card
 from localmed.text.language import fold
 from localmed.text.tables import table
-from localmed.workflows.finding import Notes, Plan, minted, overdue, refused, screened
+from localmed.workflows.finding import Notes, Plan, cared, minted, overdue, refused, screened
 from localmed.workflows.flow import Find, Flow, Judge, LookUp, Perform, Scopes, Shown, Step, asked
 from localmed.workflows.receipts import PASSAGES, concept_part, receipts, shown_section
 
@@ -68,12 +68,13 @@ def ask(
 
     ``earlier`` are previous questions; ``left_out`` names readings that are not searched for.
     """
-    if (yield from screened("\n".join((*earlier[-1:], question)), plan)):
+    if (yield from screened(said := "\n".join((*earlier[-1:], question)), plan)):
         return refused(question, plan, provenance)
+    care = yield from cared(said, plan)
     answer: Answer = yield from receipts(
         question, plan.within(filters), plan.searched, provenance, earlier, left_out=left_out
     )
-    answer = yield from _defined(replace(answer, notes=(*answer.notes, *plan.lacking)))
+    answer = yield from _defined(replace(answer, notes=(*care, *answer.notes, *plan.lacking)))
     return (yield from answered(answer, plan, filters, earlier=earlier))
 
 
@@ -104,17 +105,17 @@ def search(
     """The flow of a search without an answer: at most ``sections`` sections."""
     if (yield from screened(question, plan)):
         return refused(question, plan, provenance, "search")
-    return (
-        yield from receipts(
-            question,
-            plan.within(filters),
-            plan.searched,
-            provenance,
-            workflow="search",
-            sections=sections,
-            left_out=left_out,
-        )
+    care = yield from cared(question, plan)
+    answer: Answer = yield from receipts(
+        question,
+        plan.within(filters),
+        plan.searched,
+        provenance,
+        workflow="search",
+        sections=sections,
+        left_out=left_out,
     )
+    return replace(answer, notes=(*care, *answer.notes))
 
 
 def answered(

@@ -56,7 +56,7 @@ from localmed.safety.red_flags import fits, flagged, specialties
 from localmed.text.language import detect, sentences, words
 from localmed.text.lay_words import added
 from localmed.workflows.ask import check_statements
-from localmed.workflows.finding import Notes, Plan, minted, overdue, refused, screened
+from localmed.workflows.finding import Notes, Plan, cared, minted, overdue, refused, screened
 from localmed.workflows.flow import Flow, Perform, Search, Shown, Step, attempt
 from localmed.workflows.receipts import NO_WORDS
 
@@ -102,7 +102,7 @@ class GuideResult:
 
 def departments(complaint: str, filters: SearchFilter, plan: Plan, provenance: Provenance) -> Flow:
     """The flow for one complaint; ``filters`` are limited to the guide's collections."""
-    concern = yield from screened(complaint, plan)
+    concern = bool((yield from screened(complaint, plan)) or (yield from cared(complaint, plan)))
     language = detect(complaint)
     said = flagged(complaint)
     flags, signs = tuple(said), _signs(said)

@@ -45,7 +45,7 @@ from localmed.text.language import content_words, detect
 from localmed.text.publications import level
 from localmed.workflows import finding
 from localmed.workflows.ask import answered
-from localmed.workflows.finding import Plan, refused, screened
+from localmed.workflows.finding import Plan, cared, refused, screened
 from localmed.workflows.flow import Find, Flow, LookUp, Step, asked
 from localmed.workflows.receipts import NEAREST, PASSAGES, SECTIONS, best_of, merged, own, receipts, renumbered
 
@@ -102,10 +102,11 @@ def ebm(
     """The flow for one clinical question; ``is_pico``: ``question`` is a PICO question already."""
     if (yield from screened(question, plan)):
         return refused(question, plan, provenance, "ebm")
+    care = yield from cared(question, plan)
     question, cut = finding.bounded(question)
     case = Case(question, (yield from _pico(question, record, is_pico, plan)), record)
     answer: Answer = yield from _by_tiers(case, filters, plan, provenance)
-    notes = (*answer.notes, *cut, *(record.notes if record else ()))
+    notes = (*care, *answer.notes, *cut, *(record.notes if record else ()))
     answer = replace(answer, question=question, language=detect(question), notes=notes)
     answer = yield from answered(answer, plan, filters, case.patient)
     told, evidence = yield from _warnings(case, answer, filters)  # of any collection, leaflets too

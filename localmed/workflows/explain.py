@@ -3,7 +3,9 @@
 LINS, medical order explanation (Fig. 4a and Methods): terms as written (MTEA), evidence and an explanation for each,
 follow-up questions made self-contained with the order and the patient's information (QEA), cited answers.
 
-- Every line is quoted alone. Nothing is inferred across lines, and no status of a medicine is derived.
+- Every line is quoted alone. Nothing is inferred across lines, and no status of a medicine is derived. A line that
+  stops or pauses something says so, and how often and which way are not explained.
+- An allergy that the record, a question or the order tells of stands first if a medicine of the order may meet it.
 - Abbreviations stand beside the line with their usual meanings.
 - Plain words come from a chat model. Each line must keep every number, dose and negation (``text.faithfulness``), else
   the order's words stand alone and a note says so, as it does without a model.
@@ -35,7 +37,16 @@ from localmed.answering.orders import (
     RetrievalInput,
     without_identity,
 )
-from localmed.answering.orders_rules import above, definition_of, is_stopped, lines_of, medicines_of, names_for
+from localmed.answering.orders_rules import (
+    above,
+    allergies,
+    definition_of,
+    holds,
+    is_stopped,
+    lines_of,
+    medicines_of,
+    names_for,
+)
 from localmed.answering.write import WRITE
 from localmed.domain import (
     Answer,
@@ -147,7 +158,8 @@ def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: P
     answered = tuple(_answered(part, next(checked) if draft else None) for part, draft in asked)
     unexplained = tuple(_unexplained(terms, explained, lines, language))
     own = (*lines, *explained)
-    parts = (*own, *translated, *((UnexplainedPart(unexplained),) if unexplained else ()), *answered)
+    left = (UnexplainedPart(unexplained),) if unexplained else ()
+    parts = (*own, *translated, *left, *answered, *allergies(order, task.patient, task.questions))
     searched = tuple(dict.fromkeys(name for tier in plan.tiers for name in tier.collections))
     shown = tuple(sorted(cited.evidence, key=lambda piece: int(piece.marker)))
     every = merged(cited.receipts) if cited.receipts else None  # the sections of all follow-up questions
@@ -211,15 +223,10 @@ def _lines(order: str, language: str, plan: Plan) -> Step[tuple[tuple[Part, ...]
         if len(named) > 1:
             parts.append(LinePart(line, start=span[0], end=span[1], medicines=named))
             continue
-        parts.append(
-            LinePart(
-                line,
-                _expansions(line, language, above(order, span[0])),
-                words,
-                Restated.MODEL if words else restated,
-                *span,
-            )
-        )
+        over = above(order, span[0])
+        stopped = holds(line, over)
+        expansions = tuple(one for one in _expansions(line, language, over) if not (stopped and _tells_how(one)))
+        parts.append(LinePart(line, expansions, words, Restated.MODEL if words else restated, *span, (), stopped))
     return tuple(parts), notes
 
 
@@ -238,6 +245,11 @@ def _expansions(line: str, language: str, over: str) -> tuple[Expansion, ...]:
     """The abbreviations of a line, each once."""
     first = {abbreviation.written: abbreviation for abbreviation in reversed(explainable(line, language, over))}
     return tuple(Expansion(abbreviation.written, abbreviation.meanings) for abbreviation in reversed(first.values()))
+
+
+def _tells_how(expansion: Expansion) -> bool:
+    """Whether a meaning is how often or which way something is taken."""
+    return any(kind in ("time", "way") for meaning in expansion.meanings for kind, _ in faithfulness.facts(meaning))
 
 
 def _unexplained(
@@ -422,14 +434,16 @@ def _asked(
         pieces = best_of(found, own(found))
         marked = best_of(found, [section for section in own(found) if section.marks])
         nearest = tuple(dict.fromkeys((piece.passage.headings or (piece.document_title,))[-1] for piece in marked))
-        # A mere likeness to a disclosure refuses no order: "What if I forget the tablet?" is like one.
+        # A mere likeness to a disclosure refuses no order: "What if I forget the tablet?" is like one. Staff are told.
         concern = yield from screened(question, plan)
+        care = yield from finding.cared(question, plan)
         part = QuestionPart(
             question,
             searched_as=alone if alone != question else "",
             nearest=nearest,
             signs=red_flags(question),
             safety=finding.safety_message(question, plan) if concern else None,
+            talk=bool(care) and not concern,
         )
         made.append((part, (yield from write_draft(alone, pieces, plan, task.known))))
     return made

@@ -80,8 +80,9 @@ def minted(hits: Sequence[Hit], known: Sequence[Evidence] = ()) -> Step[tuple[Ev
 
 # Every workflow on a person's text begins with ``concern = yield from screened(text, plan)`` and ends with
 # ``return refused(...)`` if there is a concern: the site's message, nothing searched. Rules decide first and cannot be
-# switched off. Two roles may add to them: likeness to known sentences, for patients and for staff who write about
-# themselves; and a chat model (role ``safety``), for patients and for staff who mention death or harm.
+# switched off. Two roles may add to them: likeness to known sentences, for patients; and a chat model (role
+# ``safety``), for patients and for staff who mention death or harm. For staff who write about themselves a mere
+# likeness puts the message above what is found (``cared``): "may I restart my insulin" is like a disclosure too.
 
 
 def screened(text: str, plan: Plan, own_words: bool = True) -> Step[Concern]:
@@ -93,7 +94,7 @@ def screened(text: str, plan: Plan, own_words: bool = True) -> Step[Concern]:
     ruled = screen(task)
     if ruled.concern:
         return ruled.concern
-    if own_words and LIKENESS.name in plan.roles and (plan.audience == "patient" or of_oneself(text)):
+    if own_words and LIKENESS.name in plan.roles and plan.audience == "patient":
         likened: Screening = yield Perform(LIKENESS, task)
         if likened.concern:
             return likened.concern
@@ -102,6 +103,14 @@ def screened(text: str, plan: Plan, own_words: bool = True) -> Step[Concern]:
     reply, _ = yield from attempt(SAFETY, task)
     screening: Screening = reply
     return screening.concern
+
+
+def cared(text: str, plan: Plan) -> Step[Notes]:
+    """For staff who write of themselves, in words that are like a disclosure: the site's message."""
+    if LIKENESS.name not in plan.roles or plan.audience == "patient" or not of_oneself(text):
+        return ()
+    likened: Screening = yield Perform(LIKENESS, SafetyInput(text, plan.audience))
+    return (message("workflow.of_yourself", text=safety_message(text, plan)),) if likened.concern else ()
 
 
 def refused(question: str, plan: Plan, provenance: Provenance, workflow: str = "ask") -> Answer:

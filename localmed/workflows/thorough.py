@@ -30,7 +30,7 @@ from localmed.domain import (
     message,
 )
 from localmed.workflows.ask import answered
-from localmed.workflows.finding import Plan, refused, screened
+from localmed.workflows.finding import Plan, cared, refused, screened
 from localmed.workflows.flow import Flow, Step, asked
 from localmed.workflows.receipts import receipts, renumbered
 
@@ -48,13 +48,14 @@ def thorough(
     left_out: tuple[str, ...] = (),
 ) -> Flow:
     """The flow for one question."""
-    if (yield from screened("\n".join((*earlier[-1:], question)), plan)):
+    if (yield from screened(said := "\n".join((*earlier[-1:], question)), plan)):
         return refused(question, plan, provenance)
+    care = yield from cared(said, plan)
     if earlier:  # the follow-up made to stand alone (QEA)
         question = yield from asked(asking.SELF_CONTAINED, asking.FollowUp(question, earlier), plan.chat, question)
     within = plan.within(filters)
     found: Answer = yield from receipts(question, within, plan.searched, provenance, earlier, left_out=left_out)
-    found = replace(found, notes=(*found.notes, *plan.lacking))
+    found = replace(found, notes=(*care, *found.notes, *plan.lacking))
     if WRITE.name not in plan.chat or found.receipts is None:
         return found
     answer = yield from relevant(found, plan)

@@ -19,9 +19,10 @@ from localmed.answering.orders_rules import retrieval_question, terms
 from localmed.answering.roles import Writing
 from localmed.answering.write import WRITE, Covers, Drafted, Written
 from localmed.domain import Answer, AnswerStatus, Hit, SearchFilter, message
-from localmed.domain.errors import Rejected
+from localmed.domain.errors import Rejected, UsageError
 from localmed.domain.findings import Found
 from localmed.domain.parts import (
+    AllergyPart,
     Definition,
     Expansion,
     LinePart,
@@ -40,6 +41,7 @@ from localmed.presentation.pages import leaflet, leaflets
 from localmed.presentation.plain import plain
 from localmed.retrieval.concepts import Card, Other
 from localmed.retrieval.tiers import Tier
+from localmed.site.orders import require_clear
 from localmed.workflows.explain import CHARACTERS, EXPLAINED, QUESTIONS, ExplainInput, explain
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Cite, Find, LookUp, Perform, Search
@@ -160,9 +162,9 @@ def test_no_status_of_a_medicine_is_told(case: dict[str, Any]) -> None:
 
 
 def test_an_abbreviation_with_several_meanings_is_not_decided() -> None:
-    (line,) = parts(run("Furosemide 40 mg OD"), LinePart)
+    (line,) = parts(run("Latanoprost OD"), LinePart)
     assert [expansion.meanings for expansion in line.expansions] == [("once a day", "the right eye")]
-    shown = view(run("Furosemide 40 mg OD"))
+    shown = view(run("Latanoprost OD"))
     assert shown.parts[0].rows[0].text == said(
         "explain.may_mean", meanings=said("explain.either", one="once a day", other="the right eye")
     )
@@ -355,7 +357,64 @@ def test_what_no_source_explains_is_said_to_be_unexplained() -> None:
 
 
 def test_an_abbreviation_that_is_not_listed_is_said_to_be_unexplained() -> None:
-    assert parts(run("Digoxin od 5/7, R&D"), UnexplainedPart) == [UnexplainedPart(("Digoxin", "5/7", "R&D"))]
+    assert parts(run("Digoxin 5/7, R&D"), UnexplainedPart) == [UnexplainedPart(("Digoxin", "5/7", "R&D"))]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["HOLD metformin 500 mg bd until Monday", "Warfarin 5 mg bd - HELD", "STOP:\nWarfarin 5 mg bd", "暂停二甲双胍 0.5g bd"],
+)
+def test_beside_what_is_held_stands_that_and_not_how_often(line: str) -> None:
+    answer = run(line)
+    last = parts(answer, LinePart)[-1]
+    assert last.stopped
+    assert last.expansions == ()
+    told = in_words(message("explain.stopped"), answer.language)
+    assert told in [row.text for part in view(answer).parts for row in part.rows]
+
+
+@pytest.mark.parametrize(
+    "line", ["Warfarin 5 mg bd - do not stop", "Prednisolone 30 mg bd 5/7 then stop", "5 mg bd, hold if SBP < 100"]
+)
+def test_a_course_or_a_condition_is_no_hold(line: str) -> None:
+    (part,) = parts(run(line), LinePart)
+    assert not part.stopped
+    assert "bd" in [one.written for one in part.expansions]
+
+
+# --- allergies --------------------------------------------------------------------------------------------------------
+
+AMOXICILLIN = "Warfarin 5 mg PO qhs\nAmoxicillin 500 mg PO tds"
+
+
+@pytest.mark.parametrize(
+    ("order", "question"),
+    [
+        (AMOXICILLIN, "I am allergic to penicillin, is the antibiotic ok?"),
+        (AMOXICILLIN, "我对青霉素过敏，这个药可以吃吗？"),
+        (f"Allergies: penicillin\n{AMOXICILLIN}", ""),
+        (f"Patient is allergic to penicillin.\n{AMOXICILLIN}", ""),
+    ],
+)
+def test_an_allergy_that_an_order_meets_is_told_first_and_must_be_checked(order: str, question: str) -> None:
+    answer = run(ExplainInput(order, None, (question,) if question else ()))
+    assert [part.named for part in parts(answer, AllergyPart)] == [("amoxicillin",)]
+    with pytest.raises(UsageError):
+        require_clear(answer, checked=False)
+    require_clear(answer, checked=True)
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        f"{AMOXICILLIN}\nIf you have an allergic reaction to amoxicillin, stop",
+        f"No allergy to penicillin\n{AMOXICILLIN}",
+        f"Allergies: codeine\n{AMOXICILLIN}",
+        f"NKDA\n{AMOXICILLIN}",
+    ],
+)
+def test_an_order_that_meets_no_allergy_tells_of_none(order: str) -> None:
+    assert parts(run(order), AllergyPart) == []
 
 
 def test_what_the_line_says_already_is_not_called_unexplained() -> None:

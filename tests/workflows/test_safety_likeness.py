@@ -12,10 +12,11 @@ import numpy.typing as npt
 import pytest
 
 from localmed.models.e5 import E5
+from localmed.presentation.answer import NOTICES
 from localmed.safety.safety import LIKENESS, SAFETY, SafetyInput, Screening
 from localmed.safety.safety_likeness import likened, loaded
 from localmed.safety.safety_rules import screen
-from localmed.workflows.finding import screened
+from localmed.workflows.finding import cared, screened
 from localmed.workflows.flow import Perform
 from tests.benchmarks.safety import by_rule, counts, held_back
 from tests.benchmarks.safety import screened as recognised
@@ -171,7 +172,11 @@ def test_likeness_is_asked_before_the_chat_model_and_each_may_add() -> None:
 )
 def test_of_staff_only_who_speaks_of_themselves_is_likened(text: str, times: int) -> None:
     plan = replace(STAFF, roles=frozenset({LIKENESS.name}))
-    assert screening(text, plan, [Screening()] * times) == ("", [LIKENESS.name] * times)
+    assert screening(text, plan, []) == ("", [])
+    for found in (Screening(), Screening("disclosure")):
+        notes, requests = fed(cared(text, plan), [found] * times)
+        assert (len(requests), bool(notes)) == (times, bool(times and found.concern))
+        assert {note.code for note in notes} <= NOTICES, "nobody may miss it"
 
 
 def test_a_clinicians_order_is_not_likened() -> None:
