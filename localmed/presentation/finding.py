@@ -189,13 +189,13 @@ def view(answer: Answer, language: str) -> FindingView | None:
     lacked_own = () if marked or found.absent else _lacked(own)
     lacked = tuple(name for name in lacked_own if all(name in one.lacks for one in others))
     others_first = found.others_first or len(lacked) < len(lacked_own)  # only the other language names it
-    lacking = bool(lacked) or bool(found.absent and not marked)
-    lacking = lacking and not _holds_a_value(answer.question, own, known)
-    far = answer.found_nothing or lacking
+    holds = _holds_a_value(answer.question, own, known)  # what is to be done at this value is no far section
+    lacking = not holds and bool(lacked or (found.absent and not marked))
+    nothing = not holds and found.closeness is Closeness.NOTHING_NEAR
+    far = nothing or lacking
     beside = {known[section.best].passage.language for section in others} & {*LANGUAGES}
-    near = found.closeness is not Closeness.NOTHING_NEAR and not lacking
-    others_open = others_first or (not near and any(one.marks for one in others))
-    whole, elsewhere = WHOLE if near and not others_first else 0, WHOLE if others_open else 0
+    others_open = others_first or (far and any(one.marks for one in others))
+    whole, elsewhere = 0 if far or others_first else WHOLE, WHOLE if others_open else 0
     title = "finding.only" if far or not own else "finding.first" if others_first else "finding.also"
     titles = (words(message(title, language=Message(f"source.language.{one}")), language) for one in beside)
     by_words = bool(found.sections) and not found.dense
@@ -213,14 +213,14 @@ def view(answer: Answer, language: str) -> FindingView | None:
         joined(sorted(titles), language),
         words(message("search.words_only"), language) if by_words else "",
         words(message("finding.following", question=follows), language) if follows else "",
-        words(_closeness(found.closeness, answer.language if others else ""), language) if found.sections else "",
+        words(_nothing_near(answer.language if others else ""), language) if nothing and found.sections else "",
         words(message("finding.flagged", signs=signs), language) if signs else "",
         far,
         lacking
         or others_first
         or bool(own and own[0].lacks)
         or found.closeness in (Closeness.SOME_WAY, Closeness.NOTHING_NEAR),
-        others_first or (far and found.closeness is not Closeness.NOTHING_NEAR and others_open),
+        others_first or (far and not nothing and others_open),
         (
             *(words(message("finding.absent", name=one_line(one)), language) for one in absent),
             *([words(message("finding.lacked", names=lacked), language)] if lacked else ()),
@@ -249,10 +249,8 @@ def _reading(one: Reading) -> Message:
     return message("finding.reading", written=one_line(one.written), means=one_line(one.means))
 
 
-def _closeness(closeness: Closeness, searched: str) -> Message | None:
-    """That nothing is near, in the language ``searched`` if other languages were searched too; None otherwise."""
-    if closeness is not Closeness.NOTHING_NEAR:
-        return None
+def _nothing_near(searched: str) -> Message:
+    """That nothing is near, in the language ``searched`` if other languages were searched too."""
     if searched in LANGUAGES:
         return message("finding.nothing_in", language=Message(f"source.language.{searched}"))
     return message("finding.nothing_near")

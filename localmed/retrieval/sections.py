@@ -10,9 +10,9 @@ nothing. Not marked:
 - lines on normal kidneys if the question's are not, and on another medicine than the one asked about;
 - sections that do not name the child, pregnancy or overdose asked about.
 
-If the library lacks something of the question, only lines that name a medicine asked about are marked. A section lists
-the things of the question that it lacks (``lacks``). A study's section has the sentences on its population, if a
-heading of the document introduces them.
+If the library lacks something of the question, only lines that name a medicine asked about, or give a range with a
+value of it, are marked. A section lists the things of the question that it lacks (``lacks``). A study's section has the
+sentences on its population, if a heading of the document introduces them.
 """
 
 from __future__ import annotations
@@ -103,6 +103,11 @@ def sections(
     def share(text: str) -> float:
         return weights.coverage(index.analyse(text))
 
+    holds = measures.range_of(read.typed)
+
+    def in_range(line: Line) -> bool:
+        return holds is not None and holds(line.text)
+
     def scored(one: Section) -> tuple[Section, list[float]]:
         above = " ".join((one.best.passage.title, *one.best.passage.headings))
         of_lines = [_medicines(line.text) if named else frozenset[str]() for line in one.lines]
@@ -123,12 +128,18 @@ def sections(
         unmarked = [
             other_people
             or other
-            or (not its if lacking else fits is False)
+            or (not its and not ranged if lacking else fits is False)
             or (fits is None and bool(row) and not share(" ".join(it for _, it in row if not _DEGREE.fullmatch(it))))
             or (other_kidneys and measures.for_normal_kidneys(line.text))
             or _states_nothing(line)
-            for line, row, other, fits, its in zip(
-                one.lines, rows, others, _fitting(one.lines, rows, read.typed), on, strict=True
+            for line, row, other, fits, its, ranged in zip(
+                one.lines,
+                rows,
+                others,
+                _fitting(one.lines, rows, read.typed),
+                on,
+                map(in_range, one.lines),
+                strict=True,
             )
         ]
         counts = Counter(line.passage.id for line in one.lines)  # no marks if the lines differ from the encoded ones
@@ -141,11 +152,8 @@ def sections(
         return replace(one, lacks=lacks), scores
 
     conditions, names = _conditions(read)
-    holds = measures.range_of(read.typed)
-    ranged = [holds is not None and any(holds(line.text) for line in one.lines) for one in taken]
     unnamed = [  # "potassium of 6.5 or higher" names a high potassium
-        bool(conditions) and not in_range and not names.matches(_text(one))
-        for one, in_range in zip(taken, ranged, strict=True)
+        bool(conditions) and not names.matches(_text(one)) and not any(map(in_range, one.lines)) for one in taken
     ]
     made = [
         (replace(one, lacks=tuple(dict.fromkeys((*one.lacks, *conditions)))) if lacks else one, scores)

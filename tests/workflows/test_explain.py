@@ -362,7 +362,12 @@ def test_an_abbreviation_that_is_not_listed_is_said_to_be_unexplained() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["HOLD metformin 500 mg bd until Monday", "Warfarin 5 mg bd - HELD", "STOP:\nWarfarin 5 mg bd", "暂停二甲双胍 0.5g bd"],
+    [
+        "HOLD metformin 500 mg bd until Monday",
+        "Warfarin 5 mg bd - HELD",
+        "STOP:\nWarfarin 5 mg bd",
+        "暂停二甲双胍 0.5g bd",
+    ],
 )
 def test_beside_what_is_held_stands_that_and_not_how_often(line: str) -> None:
     answer = run(line)
