@@ -80,7 +80,8 @@ def _others(seen: FindingView, language: str) -> None:
 
 def _show(number: str, section: SectionView, language: str, far: bool) -> None:
     title = f"[{section.passage_id[:12]}] {section.title}"
-    echo_wrapped(joined((title, *section.details, *section.warnings), language, ASIDE), number, "    ", bold=True)
+    said = filter(None, (title, *section.details, section.lacks, *section.warnings))
+    echo_wrapped(joined(said, language, ASIDE), number, "    ", bold=True)
     if section.place:
         echo_wrapped(section.place, "    ", "    ")
     if far:

@@ -100,8 +100,8 @@ class SectionView:
 
     ``before`` and ``after`` are folded, ``shown`` is open. The link opens ``start:end`` of the passage ``passage_id``,
     the source ``marker``, in ``document``. ``whole``: its text is shown, not only a sentence. ``pictures`` replace
-    doubtful tables. ``pages`` are those of its marks, or of its first line if it has none. ``aside``: nothing of it is
-    marked and it lacks something of the question.
+    doubtful tables. ``pages`` are those of its marks, or of its first line if it has none. ``lacks`` says what of the
+    question it does not name. ``aside``: nothing of it is marked and it lacks something.
     """
 
     title: str
@@ -121,6 +121,7 @@ class SectionView:
     whole: bool
     pictures: tuple[Picture, ...] = ()
     pages: tuple[int, ...] = ()
+    lacks: str = ""
     aside: bool = False
 
     @property
@@ -299,7 +300,6 @@ def _section(
         tuple(
             words(one, language)
             for one in (
-                *_missing_names(section),
                 *_population(section, known),
                 *warnings(piece, day, [known[marker] for marker in section.markers]),
             )
@@ -317,6 +317,7 @@ def _section(
         whole,
         tuple(Picture(one.marker, one.passage.id, len(one.passage.text)) for one in _doubtful(section, known)),
         tuple(sorted({page for it in held for page in known[it.marker].passage.pages_of(it.start, it.end)})),
+        words(message("finding.lacks", names=tuple(map(one_line, section.lacks))), language) if section.lacks else "",
         aside,
     )
 
@@ -326,10 +327,6 @@ def _doubtful(section: ShownSection, known: dict[str, Evidence]) -> list[Evidenc
     pieces = [known[marker] for marker in section.markers]
     of_page = {piece.passage.page: piece for piece in reversed(pieces) if piece.passage.doubtful and piece.passage.page}
     return [of_page[page] for page in sorted(of_page)][:PICTURES]
-
-
-def _missing_names(section: ShownSection) -> tuple[Message, ...]:
-    return (message("finding.lacks", names=tuple(map(one_line, section.lacks))),) if section.lacks else ()
 
 
 def _is_summary(piece: Evidence) -> bool:

@@ -83,7 +83,7 @@ def _sections(finding: FindingView, language: str, counted: bool) -> Iterator[st
 
 def _section(section: SectionView, far: bool, marker: str) -> Iterator[str]:
     """Its document and place, then its open text, else its marked sentences. A ``far`` section has neither."""
-    yield f"[{marker}] {' · '.join((section.title, *section.details, *section.warnings))}"
+    yield f"[{marker}] {' · '.join(filter(None, (section.title, *section.details, section.lacks, *section.warnings)))}"
     yield from filter(None, (section.place,))
     if not section.whole:
         yield from () if far else (section.excerpt,)
