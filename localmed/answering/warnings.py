@@ -35,6 +35,10 @@ INTERACTS = "interacts_with"
 QUOTED = 5  # sentences below a warning; all names stand above them
 NAMED = (EntryKind.MEDICINE, EntryKind.NAMED)
 _REACTION = cues("records", "quoted")
+_CULPRIT = re.compile(  # the medicine right beside a word for an allergy
+    r"\ballerg(?:y|ic) to \w[\w-]*|\b\w[\w-]* allergy\b|对[^，。；、\s]{1,8}过敏|[^，。；、\s对]{1,8}(?:过敏|皮试阳性)",
+    re.IGNORECASE,
+)
 _BETWEEN = re.compile(r"[;；]\s*")  # cells of a row
 _AND = re.compile(r"\s*(?:and\b|并?且|和|及)\s*", re.IGNORECASE)  # a cell between two ranges, or before the second
 _CELL = re.compile(r"(?P<header>[^:：]+)[:：]\s*(?P<text>.+)", re.DOTALL)
@@ -71,9 +75,13 @@ def named_above(passage: Passage) -> frozenset[str]:
 def taken(entry: RecordEntry) -> frozenset[str]:
     """The ingredients of an entry that names a medicine, as taken or not.
 
-    A sentence on a reaction counts too: "on warfarin, allergic to penicillin".
+    A sentence on a reaction counts too, but for the medicine beside it: "on warfarin, allergic to penicillin".
     """
-    return medicines.ingredients(entry.text) if entry.kind in NAMED else frozenset()
+    if entry.kind not in NAMED:
+        return frozenset()
+    own = medicines.ingredients(entry.text)
+    beside = frozenset(name for match in _CULPRIT.finditer(entry.words) for name in medicines.ingredients(match[0]))
+    return own - beside if entry.kind is EntryKind.NAMED else own
 
 
 def all_taken(record: PatientRecord) -> frozenset[str]:

@@ -77,15 +77,18 @@ def allergy(part: AllergyPart, language: str) -> PartView:
 def interaction(part: InteractionPart, language: str) -> PartView:
     """The record's words, and what the concept graph or the sources say."""
     code = "ebm.interaction" if part.source else "ebm.together"
-    warning = message(code, words=_quoted(part.entry), own=_written(part), name=part.named, source=part.source)
+    warning = message(
+        code, words=_quoted(part.entry, language), own=_written(part), name=part.named, source=part.source
+    )
     return _warning(warning, _statements(part.statements, language), language)
 
 
 def caution(part: CautionPart, language: str) -> PartView:
     """The record's words, and warnings that name its medicine or class, or what is said of it at its values."""
     values = tuple(f"{_called(one.name, language)} {one.written}" for one in part.values)
-    named = message("ebm.caution", words=_quoted(part.entry), names=part.named)
-    warning = message("ebm.limit", words=_quoted(part.entry), values=values) if values else named
+    said = _quoted(part.entry, language)
+    named = message("ebm.caution", words=said, names=part.named)
+    warning = message("ebm.limit", words=said, values=values) if values else named
     return _warning(warning, _statements(part.statements, language), language)
 
 
@@ -93,10 +96,11 @@ def _called(measure: str, language: str) -> str:
     return by_name(measure).chinese if language == "zh" else measure
 
 
-def _quoted(entry: RecordEntry) -> str:
-    """The record's words for a medicine: of a list of medicines its own item, of prose the sentence."""
-    of_list = entry.kind is EntryKind.MEDICINE and entry.text in entry.words
-    return entry.text if of_list else entry.words
+def _quoted(entry: RecordEntry, language: str) -> str:
+    """The record's words for a medicine, in quotation marks: of a list its own item, of prose the name and sentence."""
+    own = entry.words == entry.text or (entry.kind is EntryKind.MEDICINE and entry.text in entry.words)
+    told = message("record.quoted", words=entry.text)
+    return words(told if own else message("record.read_from", text=entry.text, words=entry.words), language)
 
 
 def _written(part: InteractionPart) -> str:
