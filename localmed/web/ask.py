@@ -28,7 +28,7 @@ from localmed.people import accounts, feedback, history
 from localmed.people.feedback import Opinion
 from localmed.people.history import ALONE, AskedWith, Kept
 from localmed.presentation import finding, neutral, order, verify
-from localmed.presentation.answer import view
+from localmed.presentation.answer import less_likely, view
 from localmed.presentation.plain import status_lines, text_to_copy
 from localmed.presentation.views import AnswerView
 from localmed.process.hooks import SILENT, Hooks
@@ -280,6 +280,7 @@ def answer_values(visit: Visit, kept: Kept, since: bool = True) -> dict[str, Any
         "view": shown,
         "parts": parts,
         "order_lines": order_lines,
+        "less_likely": less_likely(answer),
         "colon": joined(("", ""), visit.language, COLON),
         "ambiguous": orders.ambiguous(answer),
         "unclear": orders.why_unclear(answer),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from localmed.answering.warnings import allergies, listed_interactions
+from localmed.answering.warnings import allergies, listed_interactions, taken
 from localmed.domain import Kind
 from localmed.domain.patient import EntryKind, PatientRecord, RecordEntry
 from localmed.library.graph import Relation, Source
@@ -67,6 +67,21 @@ def test_interactions_from_the_graph() -> None:
     named_only = record(EntryKind.NAMED, "warfarin")
     (part,) = listed_interactions(named_only, "amiodarone", (relation("amiodarone", "warfarin"),))
     assert part.entry.kind is EntryKind.NAMED, "its words say whether it is taken"
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence", "expected"),
+    [
+        ("warfarin", "On warfarin, allergic to penicillin", {"warfarin"}),
+        ("penicillin", "On warfarin, allergic to penicillin", set()),
+        ("warfarin", "Rash on both legs since Monday, on warfarin", {"warfarin"}),
+        ("penicillin", "Penicillin allergy (rash)", set()),
+        ("青霉素", "青霉素皮试阳性", set()),
+        ("华法林", "青霉素过敏，服华法林", {"warfarin"}),
+    ],
+)
+def test_the_medicine_beside_a_word_for_an_allergy_is_not_taken(name: str, sentence: str, expected: set[str]) -> None:
+    assert taken(RecordEntry(EntryKind.NAMED, name, sentence)) == expected
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------

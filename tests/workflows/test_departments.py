@@ -29,7 +29,7 @@ from localmed.domain.errors import Rejected, UsageError
 from localmed.domain.findings import Closeness, Found
 from localmed.domain.ports import NOT_JUDGED, EncoderIdentity, Stance
 from localmed.ingest import manifest
-from localmed.presentation.answer import view
+from localmed.presentation.answer import less_likely, view
 from localmed.presentation.views import Row
 from localmed.site import importing
 from localmed.site.session import Session
@@ -266,13 +266,14 @@ def test_the_nearest_departments_are_named_and_beside_an_emergency_one_that_fits
     every, chosen = (HEART_EVIDENCE, bones), (advised(bones), advised(HEART_EVIDENCE))
     answer, _ = replay("My heart races", [(search_result(*every),), every, chosen, (True, True)])
     assert [part.name for part in parts_of(answer)] == ["Orthopaedics", "Cardiology"]
-    assert answer.notes[0] == NEAREST
+    assert (answer.notes[0], less_likely(answer)) == (NEAREST, 1)
     far = replace(search_result(*every), closeness=Closeness.NOTHING_NEAR)
     answer, _ = replay("My heart races", [(far,), every, chosen, (True, True)])
-    assert answer.notes[0] == FAR
+    assert (answer.notes[0], less_likely(answer)) == (FAR, 2), "none is surely the one"
     searches = (search_result(*every), search_result(EMERGENCY_EVIDENCE))
     answer, _ = replay("I think I am having a heart attack", [searches, (*every, EMERGENCY_EVIDENCE), chosen, (True,)])
     assert [part.name for part in parts_of(answer)] == ["Emergency Department", "Cardiology"]
+    assert less_likely(answer) == 0, "it stands beside an emergency because it fits it"
 
 
 def test_without_a_model_the_order_of_the_search_decides_and_a_sentence_of_the_section_says_why() -> None:
