@@ -19,7 +19,7 @@ from localmed.presentation.neutral import one_line, words
 from localmed.presentation.sources import edition, pages, warnings
 from localmed.presentation.tables import grids
 from localmed.text.furniture import spans
-from localmed.text.measures import range_of
+from localmed.text.measures import KIDNEYS, measured, mentioned, range_of
 from localmed.text.publications import level
 
 WITHIN = {"en": " › "}  # of a heading and the one below it
@@ -240,6 +240,19 @@ def _holds_a_value(question: str, sections: Sequence[ShownSection], known: Mappi
     return holds is not None and any(holds(passage.text[line.start : line.end]) for passage, line in lines)
 
 
+def _other_kidney_value(
+    question: str, section: ShownSection, known: Mapping[str, Evidence], language: str
+) -> tuple[Message, ...]:
+    """That a marked line goes by the other of two kidney values than the one that the question gives."""
+    names = {one.name for one in measured(question) if one.name in KIDNEYS}
+    for line in section.marks:
+        said = [one for one in mentioned(known[line.marker].passage.text[line.start : line.end]) if one.name in KIDNEYS]
+        if len(names) == 1 == len(said) and said[0].name not in names:
+            name = said[0].chinese if language == "zh" else said[0].name
+            return (message("finding.other_kidney_value", name=name),)
+    return ()
+
+
 def _lacked(sections: Sequence[ShownSection]) -> tuple[str, ...]:
     """What the question names and none of ``sections`` does."""
     each = [one.lacks for one in sections]
@@ -273,12 +286,14 @@ def _sections(
         aside = lacks and 0 < first <= place
         of_first = known[section.best].passage.document_id in documents
         short = _is_short(section) and (place < 2 * first or of_first)
-        yield _section(section, known, day, language, place < first or (short and not aside), aside)
+        other = _other_kidney_value(question, section, known, language)
+        yield _section(section, known, day, language, place < first or (short and not aside), aside, other)
 
 
 def _section(
-    section: ShownSection, known: dict[str, Evidence], day: str, language: str, whole: bool, aside: bool
-) -> SectionView:
+    section: ShownSection, known: dict[str, Evidence], day: str, language: str, whole: bool, aside: bool,
+    remarks: tuple[Message, ...],
+) -> SectionView:  # fmt: skip
     piece, (marker, start, end) = known[section.best], section.link
     passages = [known[marker].passage for marker in section.markers]
     numbers = {page for one in passages for page in one.pages}
@@ -300,6 +315,7 @@ def _section(
         tuple(
             words(one, language)
             for one in (
+                *remarks,
                 *_population(section, known),
                 *warnings(piece, day, [known[marker] for marker in section.markers]),
             )

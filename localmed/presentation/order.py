@@ -27,7 +27,7 @@ from localmed.text import medicines
 from localmed.text.abbreviations import abbreviations, phrases
 from localmed.text.language import detect
 
-_STOP = re.compile(r"\s*(?P<word>stop|停用|停)\s*[:：]?\s*", re.IGNORECASE)
+_STOP = re.compile(r"\s*(?:\d{1,2}[.)、]\s*)?(?P<word>stop|停用|停)\s*[:：]?\s*", re.IGNORECASE)
 
 
 def line(part: LinePart, language: str) -> PartView:

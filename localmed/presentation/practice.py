@@ -69,9 +69,11 @@ def _read(entries: Sequence[RecordEntry], language: str) -> str:
 
 def allergy(part: AllergyPart, language: str) -> PartView:
     """The words of the record or the order, and below them what the sources say, or the medicines of the order."""
-    code = "ebm.allergy" if part.statements else "explain.allergy"
-    warning = message(code, words=part.allergy.words, names=part.named)
-    return _warning(warning, _statements(part.statements, language), language)
+    if part.statements:
+        told = message("ebm.allergy", words=part.allergy.words, names=part.named)
+        return _warning(told, _statements(part.statements, language), language)
+    told = message("explain.allergy", words=part.allergy.words, names=part.named)
+    return PartView(words(message("explain.check_first"), language), (Row("", words(told, language)),), warning=True)
 
 
 def interaction(part: InteractionPart, language: str) -> PartView:

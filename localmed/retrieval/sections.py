@@ -17,6 +17,7 @@ sentences on its population, if a heading of the document introduces them.
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,6 +37,7 @@ from localmed.text.language import content_words, fold
 from localmed.text.negation import after_denial, denied
 from localmed.text.tables import Names, cues
 
+MODE = os.environ.get("SORT", "")
 FIRST = 4  # hits that are surely seen
 LONGEST = 6_000  # characters of a section; a longer one is cut around its best passage
 MARKS = 3  # in one section
@@ -169,16 +171,14 @@ def sections(
 
 
 def _with_range(found: Sequence[Hit], question: str) -> list[Hit]:
-    """``found``; a passage with a range that holds a value of the question is among the first ones, if any has one.
+    """``found``; a passage with a range that holds a value of the question is the second at the latest, if any has one.
 
     "INR 8.5": what is to be done "when the INR is above 5.0" has one word in common with the question.
     """
     holds = measures.range_of(question)
     lines = ([hit.passage.text[slice(*span)] for span in line_spans(hit.passage)] for hit in found)
     place = next((place for place, texts in enumerate(lines) if any(map(holds, texts))), 0) if holds else 0
-    if place < FIRST:
-        return list(found)
-    return [*found[: FIRST - 1], found[place], *found[FIRST - 1 : place], *found[place + 1 :]]
+    return [*found[:1], found[place], *found[1:place], *found[place + 1 :]] if place > 1 else list(found)
 
 
 def _with_heading(
@@ -214,7 +214,7 @@ def _heading(passage: Passage) -> str:
 
 def _as_denied(found: Sequence[Section], question: str, analyse: Callable[[str], Iterable[str]]) -> list[Section]:
     """``found`` with the heading that fits first, where one denies what the question does and another of its document
-    says it.
+    says it; or where one says the opposite of what another and the question name ("unconscious, not awake").
 
     "Can swallow" and "cannot swallow" have one meaning to encoders, and nearly the same words. Only a denial counts:
     what a question says is mostly what the whole document is about.
@@ -228,15 +228,26 @@ def _as_denied(found: Sequence[Section], question: str, analyse: Callable[[str],
 
     ordered, clauses = list(found), [words(clause) for clause in _CLAUSE.split(question)]
     denied_words = frozenset[str]().union(*(no for _, no in clauses)).difference(*(yes for yes, _ in clauses))
-    if not denied_words:
+    opposites = _opposites(question)
+    if not (denied_words or opposites):
         return ordered
-    heads = [words(" ".join(one.best.passage.headings[-1:])) for one in found]
-    for (first, (yes, _)), (second, (_, no)) in combinations(zip(found, heads, strict=True), 2):
+    heads = [(words(" ".join(one.best.passage.headings[-1:])), _heading(one.best.passage)) for one in found]
+    for (first, ((yes, _), above)), (second, ((_, no), below)) in combinations(zip(found, heads, strict=True), 2):
         of_one = first.best.passage.document_id == second.best.passage.document_id
-        if of_one and yes & no & denied_words and ordered.index(first) < ordered.index(second):
+        fits = yes & no & denied_words or any(
+            not_so.matches(above) and not so.matches(above) and so.matches(below) for so, not_so in opposites
+        )
+        if of_one and fits and ordered.index(first) < ordered.index(second):
             ordered.remove(second)
             ordered.insert(ordered.index(first), second)
     return ordered
+
+
+def _opposites(question: str) -> list[tuple[Names, Names]]:
+    """The names of each thing that a question says, and what one of them denies: "not awake"."""
+    folded = fold(question)
+    said = [one.names for one in synonyms.named(folded) if not denied(folded, one.start)]
+    return [(Names(names), Names(no)) for names in said if (no := [one[4:] for one in names if one[:4] == "not "])]
 
 
 def others_answer_better(read: Question, own: Sequence[Section], others: Sequence[Section]) -> bool:

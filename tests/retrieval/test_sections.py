@@ -352,6 +352,21 @@ def test_a_summary_of_studies_is_not_asked_whom_it_includes() -> None:
     assert phrase("finding.no_population") not in " ".join((*view.sections[0].details, *view.sections[0].warnings))
 
 
+@pytest.mark.parametrize(
+    ("question", "other"), [("enoxaparin, eGFR 20", True), ("enoxaparin, CrCl 20", False), ("enoxaparin", False)]
+)
+def test_a_mark_by_the_other_kidney_value_is_said_to_be_one(question: str, other: bool) -> None:
+    said = replace(of_study("DOSES", "Creatinine clearance: 15 to 29 mL/min; Prophylaxis: 20 mg"), table=True)
+    (piece,) = cited((Hit(said, 1.0),))
+    section = ShownSection("1", (ShownLine("1", 0, len(said.text), marked=True),))
+    answer = Answer(AnswerStatus.SECTIONS, question, "en", (), (piece,), (), PROVENANCE,
+                    receipts=Receipts(sections=(section,)))  # fmt: skip
+    view = shown.view(answer, "en")
+    assert view is not None
+    told = phrase("finding.other_kidney_value")
+    assert (told in " ".join(view.sections[0].warnings)) is other
+
+
 KIDNEYS = (
     "Dose: 40 mg with normal kidney function; Of: enoxaparin",
     "Creatinine clearance: 30 mL/min or more; Dose: Enoxaparin 40 mg",
