@@ -170,6 +170,7 @@ _STOPPED = re.compile(
 _HELD = re.compile(  # at the start of a line, or as a remark at its end; "5/7 then stop" is a course
     r"^\W*(?:\d{1,2}[.)、]\s*)?(?:please )?"
     r"(?:(?:stop|hold|withhold|discontinue|cease|pause|suspend)\b(?! (?:if|when|the|your)\b)|暂停|停用|停服|停(?!药后))"
+    r"|[-–—:：(（]\s*(?:hold|stop|withhold)\b(?! (?:if|when|for|after)\b)"
     r"|[-–—:：(（,，]\s*(?:now |currently )?(?:stopped|held|on hold|withheld|discontinued|已停|暂停|停用)"
     r"|\s(?:stopped|held|on hold|已停用?|暂停|停用)\s*$",
     re.IGNORECASE,

@@ -35,6 +35,7 @@ INTERACTS = "interacts_with"
 QUOTED = 5  # sentences below a warning; all names stand above them
 NAMED = (EntryKind.MEDICINE, EntryKind.NAMED)
 _REACTION = cues("records", "quoted")
+MEASURED = frozenset({"glucose", "potassium", "sodium", "calcium", "magnesium", "phosphate"})  # named, mostly as values
 _CULPRIT = re.compile(  # the medicine right beside a word for an allergy
     r"\ballerg(?:y|ic) to \w[\w-]*|\b\w[\w-]* allergy\b|对[^，。；、\s]{1,8}过敏|[^，。；、\s对]{1,8}(?:过敏|皮试阳性)",
     re.IGNORECASE,
@@ -79,7 +80,7 @@ def taken(entry: RecordEntry) -> frozenset[str]:
     """
     if entry.kind not in NAMED:
         return frozenset()
-    own = medicines.ingredients(entry.text)
+    own = medicines.ingredients(entry.text) - MEASURED
     beside = frozenset(name for match in _CULPRIT.finditer(entry.words) for name in medicines.ingredients(match[0]))
     return own - beside if entry.kind is EntryKind.NAMED else own
 

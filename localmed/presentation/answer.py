@@ -252,14 +252,16 @@ def department(part: DepartmentPart, language: str) -> PartView:
     return PartView(one_line(part.name), rows, tuple(statement_view(one, language) for one in part.statements))
 
 
-RANKED = {"departments.nearest": 1, "departments.far": 0}  # notes on a ranking, and how many it surely names
+NEAREST, FAR = message("departments.nearest"), message("departments.far")  # what the notes say of a ranking
 
 
 def less_likely(answer: Answer) -> int:
     """The number of last departments that are only ranked lower: all but those with warning signs and the nearest."""
     departments = [part for part in answer.parts if isinstance(part, DepartmentPart)]
-    sure = [RANKED[note.code] for note in answer.notes if note.code in RANKED]
-    return max(0, len(departments) - sum(bool(part.signs) for part in departments) - sure[0]) if sure else 0
+    if not {NEAREST, FAR} & {*answer.notes}:
+        return 0
+    sure = sum(bool(part.signs) for part in departments) + (NEAREST in answer.notes)
+    return max(0, len(departments) - sure)
 
 
 def source(part: SourcePlanPart, language: str) -> PartView:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Annotated
 
@@ -46,7 +47,8 @@ def explain(
 ) -> Response:
     """Explain the order, pasted or in a ``file``, and answer the questions about it, one a line."""
     text = orders.text_of(pasted_or_uploaded(order, file))
-    asked_texts = tuple(line.strip() for line in clean(questions).splitlines() if line.strip())
+    lines = re.split(r"\n|(?<=[?？])\s*(?=\S)", clean(questions))  # two questions on one line are two
+    asked_texts = tuple(line.strip() for line in lines if line.strip())
     task = ExplainInput(text, uploaded_record(record, None), asked_texts)
     return respond(visit, request, text, lambda hooks: visit.session.explain(task, SearchFilter(), hooks))
 

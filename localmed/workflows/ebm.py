@@ -41,7 +41,7 @@ from localmed.retrieval.conflicts import differences
 from localmed.retrieval.sections import begins_with_a_medicine
 from localmed.retrieval.tiers import Tier
 from localmed.text import measures, medicines, synonyms
-from localmed.text.language import content_words, detect
+from localmed.text.language import content_words, detect, fold
 from localmed.text.publications import level
 from localmed.workflows import finding
 from localmed.workflows.ask import answered
@@ -80,8 +80,12 @@ class Case:
 
     @property
     def medicines(self) -> frozenset[str]:
-        """The ingredients of the medicines that the question names."""
-        return medicines.ingredients(self.question)
+        """The ingredients of the medicines that the question names; "high potassium" names none."""
+        folded = fold(self.question)
+        conditions = [one for one in synonyms.named(folded) if synonyms.is_in("conditions", one.written)]
+        for one in conditions:
+            folded = folded[: one.start] + " " * (one.end - one.start) + folded[one.end :]
+        return medicines.ingredients(folded)
 
     @property
     def patient(self) -> str:
@@ -210,6 +214,8 @@ def _warnings(case: Case, answer: Answer, filters: SearchFilter) -> Step[tuple[t
     near = _quotes(answer, sections)
     weighty = [*_quotes(answer, [one for one in sections if not one.marks]), *_quotes(answer, sections, marked=True)]
     read = [one for one in near if one in weighty or not begins_with_a_medicine(one.text)]
+    further = [section for section in whole if section not in sections]
+    far = [one for one in _quotes(answer, further) if not begins_with_a_medicine(one.text)]
     first = [one for one in _quotes(answer, sections[:UNMARKED]) if one in read]
     said = medicines.ingredients(" ".join([*(one.text for one in answer.shown), *(one.text for one in weighty)]))
     ingredients = tuple(dict.fromkeys((*sorted(case.medicines), *sorted(said))))
@@ -228,7 +234,7 @@ def _warnings(case: Case, answer: Answer, filters: SearchFilter) -> Step[tuple[t
     told: list[InteractionPart | CautionPart] = [*interacting, *limits]
     texts = {one.text for one in chain.from_iterable(part.statements for part in told)}
     parts: tuple[Part, ...] = (
-        *warnings.allergies(record, (*answer.shown, *(one.statement for one in read))),
+        *warnings.allergies(record, (*answer.shown, *(one.statement for one in (*read, *far)))),
         *dict.fromkeys(interacting),
         *limits,
         *warnings.cautions(record, case.medicines, (*answer.shown, *(one.statement for one in first)), texts),

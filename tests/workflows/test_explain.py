@@ -367,6 +367,7 @@ def test_an_abbreviation_that_is_not_listed_is_said_to_be_unexplained() -> None:
         "Warfarin 5 mg bd - HELD",
         "STOP:\nWarfarin 5 mg bd",
         "暂停二甲双胍 0.5g bd",
+        "Aspirin 75 mg bd - hold until clinic",
     ],
 )
 def test_beside_what_is_held_stands_that_and_not_how_often(line: str) -> None:
@@ -379,7 +380,13 @@ def test_beside_what_is_held_stands_that_and_not_how_often(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["Warfarin 5 mg bd - do not stop", "Prednisolone 30 mg bd 5/7 then stop", "5 mg bd, hold if SBP < 100"]
+    "line",
+    [
+        "Warfarin 5 mg bd - do not stop",
+        "Prednisolone 30 mg bd 5/7 then stop",
+        "5 mg bd, hold if SBP < 100",
+        "5 mg bd. If rash, stop and call",
+    ],
 )
 def test_a_course_or_a_condition_is_no_hold(line: str) -> None:
     (part,) = parts(run(line), LinePart)
