@@ -112,8 +112,8 @@ class QuestionPart:
     """A follow-up question, answered if it has statements; ``searched_as`` is its self-contained form, if rewritten.
 
     ``left_out``: an answer was withheld from a patient because it may be about something else. ``nearest`` names
-    sections with marks, for staff. ``signs``: the warning signs that the question names. ``safety``: the message for
-    somebody in danger, if the question says so. ``talk``: it is only like what such people say; staff are told.
+    sections with marks, for staff. ``signs``: the warning signs that the question names. ``talk``: it is only like
+    what somebody in danger says; staff are told.
     """
 
     question: str
@@ -122,7 +122,6 @@ class QuestionPart:
     left_out: bool = False
     nearest: tuple[str, ...] = ()
     signs: tuple[str, ...] = ()
-    safety: Message | None = None
     talk: bool = False
 
 

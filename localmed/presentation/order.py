@@ -149,8 +149,6 @@ def question(part: QuestionPart, language: str) -> PartView:
     """A question with its answer, or that there is none."""
     label = words(message("explain.searched_as"), language)
     rows = [Row(label, one_line(part.searched_as))] if part.searched_as else []
-    if part.safety:
-        rows.insert(0, Row("", words(part.safety, language)))
     if part.talk:
         rows.insert(0, Row("", words(message("explain.talk"), language)))
     if part.signs:

@@ -435,15 +435,13 @@ def _asked(
         marked = best_of(found, [section for section in own(found) if section.marks])
         nearest = tuple(dict.fromkeys((piece.passage.headings or (piece.document_title,))[-1] for piece in marked))
         # A mere likeness to a disclosure refuses no order: "What if I forget the tablet?" is like one. Staff are told.
-        concern = yield from screened(question, plan)
-        care = yield from finding.cared(question, plan)
+        like = yield from finding.likened(question, plan)
         part = QuestionPart(
             question,
             searched_as=alone if alone != question else "",
             nearest=nearest,
             signs=red_flags(question),
-            safety=finding.safety_message(question, plan) if concern else None,
-            talk=bool(care) and not concern,
+            talk=bool(like),
         )
         made.append((part, (yield from write_draft(alone, pieces, plan, task.known))))
     return made

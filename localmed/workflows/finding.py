@@ -94,10 +94,8 @@ def screened(text: str, plan: Plan, own_words: bool = True) -> Step[Concern]:
     ruled = screen(task)
     if ruled.concern:
         return ruled.concern
-    if own_words and LIKENESS.name in plan.roles and plan.audience == "patient":
-        likened: Screening = yield Perform(LIKENESS, task)
-        if likened.concern:
-            return likened.concern
+    if own_words and plan.audience == "patient" and (concern := (yield from likened(text, plan))):
+        return concern
     if SAFETY.name not in plan.roles or not (ruled.subject or plan.audience == "patient"):
         return ""
     reply, _ = yield from attempt(SAFETY, task)
@@ -105,12 +103,19 @@ def screened(text: str, plan: Plan, own_words: bool = True) -> Step[Concern]:
     return screening.concern
 
 
+def likened(text: str, plan: Plan) -> Step[Concern]:
+    """The concern of a text by mere likeness, or ""."""
+    if LIKENESS.name not in plan.roles:
+        return ""
+    screening: Screening = yield Perform(LIKENESS, SafetyInput(text, plan.audience))
+    return screening.concern
+
+
 def cared(text: str, plan: Plan) -> Step[Notes]:
     """For staff who write of themselves, in words that are like a disclosure: the site's message."""
-    if LIKENESS.name not in plan.roles or plan.audience == "patient" or not of_oneself(text):
+    if plan.audience == "patient" or not of_oneself(text) or not (yield from likened(text, plan)):
         return ()
-    likened: Screening = yield Perform(LIKENESS, SafetyInput(text, plan.audience))
-    return (message("workflow.of_yourself", text=safety_message(text, plan)),) if likened.concern else ()
+    return (message("workflow.of_yourself", text=safety_message(text, plan)),)
 
 
 def refused(question: str, plan: Plan, provenance: Provenance, workflow: str = "ask") -> Answer:

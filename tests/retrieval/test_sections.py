@@ -474,11 +474,24 @@ def test_of_two_headings_that_say_yes_and_no_the_one_that_fits_comes_first(
     assert made(index, both, typed, 1, 0)[0].best.passage == both[no_first]
 
 
-def test_a_passage_with_the_range_of_the_value_is_among_the_first(index: LexicalIndex) -> None:
+@pytest.mark.parametrize(
+    ("typed", "first"), [("hypo, unconscious", 1), ("低血糖 意识不清", 1), ("hypo, not unconscious", 0), ("hypo", 0)]
+)
+def test_a_heading_that_says_the_opposite_of_the_question_comes_after_the_one_that_says_it(
+    index: LexicalIndex, typed: str, first: int
+) -> None:
+    both = (
+        of_section("Give juice.", "Patient who is awake", "0-10"),
+        of_section("Give nothing by mouth.", "Patient who is unconscious", "10-20"),
+    )
+    assert made(index, both, typed, 0, 1)[0].best.passage == both[first]
+
+
+def test_a_passage_with_the_range_of_the_value_is_the_second_at_the_latest(index: LexicalIndex) -> None:
     others = [of_section(f"The INR is a blood test, part {place}.", f"Part {place}", f"{place}-") for place in range(6)]
     critical = of_section("The laboratory phones at once when the INR is above 5.0.", "Critical results", "90-")
     document = (*others, critical)
-    for typed, place in (("INR 8.5 on warfarin", 3), ("INR 2.5 on warfarin", 6), ("what is the INR", 6)):
+    for typed, place in (("INR 8.5 on warfarin", 1), ("INR 2.5 on warfarin", 6), ("what is the INR", 6)):
         found = made(index, document, typed, *range(7))
         assert [one.best.passage for one in found].index(critical) == place
 

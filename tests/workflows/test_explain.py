@@ -41,6 +41,7 @@ from localmed.presentation.pages import leaflet, leaflets
 from localmed.presentation.plain import plain
 from localmed.retrieval.concepts import Card, Other
 from localmed.retrieval.tiers import Tier
+from localmed.safety.safety import LIKENESS, Screening
 from localmed.site.orders import require_clear
 from localmed.workflows.explain import CHARACTERS, EXPLAINED, QUESTIONS, ExplainInput, explain
 from localmed.workflows.finding import Plan
@@ -392,6 +393,17 @@ def test_a_course_or_a_condition_is_no_hold(line: str) -> None:
     (part,) = parts(run(line), LinePart)
     assert not part.stopped
     assert "bd" in [one.written for one in part.expansions]
+
+
+def test_a_question_that_is_only_like_a_disclosure_is_told_to_staff_and_not_printed() -> None:
+    served = Served()
+    served.replies[LIKENESS.name] = lambda _: Screening("disclosure", True)
+    task = ExplainInput(ORDER, None, ("May I stop it myself for some days?",), "N")
+    answer = run(task, replace(PLAN, roles=PLAN.roles | {LIKENESS.name}), served)
+    assert [part.talk for part in parts(answer, QuestionPart)] == [True]
+    told = in_words(message("explain.talk"), "en")
+    assert told in "".join(row.text for part in view(answer).parts for row in part.rows)
+    assert told not in leaflets(answer, "2026-01-02", ("en",))
 
 
 # --- allergies --------------------------------------------------------------------------------------------------------
