@@ -246,7 +246,8 @@ def _as_denied(found: Sequence[Section], question: str, analyse: Callable[[str],
 def _opposites(question: str) -> list[tuple[Names, Names]]:
     """The names of each thing that a question says, and what one of them denies: "not awake"."""
     folded = fold(question)
-    said = [one.names for one in synonyms.named(folded) if not denied(folded, one.start)]
+    things = [one for one in synonyms.named(folded) if not folded[: one.start].endswith("not ")]
+    said = [one.names for one in things if not denied(folded, one.start)]
     return [(Names(names), Names(no)) for names in said if (no := [one[4:] for one in names if one[:4] == "not "])]
 
 
