@@ -35,7 +35,7 @@ INTERACTS = "interacts_with"
 QUOTED = 5  # sentences below a warning; all names stand above them
 NAMED = (EntryKind.MEDICINE, EntryKind.NAMED)
 _REACTION = cues("records", "quoted")
-MEASURED = frozenset({"glucose", "potassium", "sodium", "calcium", "magnesium", "phosphate"})  # named, mostly as values
+_VALUE = r"(?:\s*(?:was|is|of|[:=]))?\s*\d[\d.]*(?!\s*(?:m?g|mcg|ml|tab|cap|[%\d.])|\s*mmol\s+(?:bd|tds|od|daily))"
 _CULPRIT = re.compile(  # the medicine right beside a word for an allergy
     r"\ballerg(?:y|ic) to \w[\w-]*|\b\w[\w-]* allergy\b|对[^，。；、\s]{1,8}过敏|[^，。；、\s对]{1,8}(?:过敏|皮试阳性)",
     re.IGNORECASE,
@@ -76,13 +76,17 @@ def named_above(passage: Passage) -> frozenset[str]:
 def taken(entry: RecordEntry) -> frozenset[str]:
     """The ingredients of an entry that names a medicine, as taken or not.
 
-    A sentence on a reaction counts too, but for the medicine beside it: "on warfarin, allergic to penicillin".
+    A sentence on a reaction counts too, but for the medicine beside it: "on warfarin, allergic to penicillin". What is
+    measured ("glucose 9.1") does not.
     """
     if entry.kind not in NAMED:
         return frozenset()
-    own = medicines.ingredients(entry.text) - MEASURED
+    own = medicines.ingredients(entry.text)
+    if entry.kind is EntryKind.MEDICINE:
+        return own
+    values = {one.name for one in measures.all_measures() if re.search(rf"(?i)\b{one.name}\b{_VALUE}", entry.words)}
     beside = frozenset(name for match in _CULPRIT.finditer(entry.words) for name in medicines.ingredients(match[0]))
-    return own - beside if entry.kind is EntryKind.NAMED else own
+    return own - beside - values
 
 
 def all_taken(record: PatientRecord) -> frozenset[str]:

@@ -77,6 +77,10 @@ def test_interactions_from_the_graph() -> None:
         ("warfarin", "Rash on both legs since Monday, on warfarin", {"warfarin"}),
         ("penicillin", "Penicillin allergy (rash)", set()),
         ("青霉素", "青霉素皮试阳性", set()),
+        ("glucose", "INR 6.8, glucose 9.1", set()),
+        ("glucose", "Given glucose 10 % in the night", {"glucose"}),
+        ("potassium", "On potassium tablets since Monday", {"potassium"}),
+        ("potassium", "Takes potassium 600 mg tds", {"potassium"}),
         ("华法林", "青霉素过敏，服华法林", {"warfarin"}),
     ],
 )
