@@ -264,8 +264,7 @@ def _same(one: Mention, other: Mention) -> bool:
 
 # --- allergies --------------------------------------------------------------------------------------------------------
 
-_ALLERGIC = re.compile(r"allerg|过敏", re.IGNORECASE)
-_REACTED = cues("records", "quoted")
+_ALLERGIC = re.compile(r"allerg|anaphyla|过敏|皮试阳性", re.IGNORECASE)  # "Can it give me a rash?" tells of none
 
 
 def allergies(order: str, record: PatientRecord | None, questions: Sequence[str]) -> Iterator[AllergyPart]:
@@ -274,17 +273,15 @@ def allergies(order: str, record: PatientRecord | None, questions: Sequence[str]
     Of the order's own words only plain ones count: "if you have an allergic reaction, stop" tells of no allergy.
     """
     told = [entry for one in questions for entry in from_prose(one).entries]
-    own = [one for one in from_prose(order).entries if _ALLERGIC.search(one.words) and not is_open(one.words)]
-    listed = [one for one in from_prose(order).entries if one.kind is EntryKind.ALLERGY]
+    own = [one for one in from_prose(order).entries if one.kind is EntryKind.ALLERGY or not is_open(one.words)]
+    lines = [order[slice(*span)] for span in lines_of(order)]
     once = set[tuple[str, ...]]()
-    for entry in (*(record.entries if record else ()), *told, *listed, *own):
-        if entry.kind is not EntryKind.ALLERGY and not _REACTED.search(entry.words):
-            continue
-        others = "\n".join(order[slice(*span)] for span in lines_of(order) if entry.words not in order[slice(*span)])
-        names = medicines.met_by(entry.text, others)
-        if names and names not in once:
-            once.add(names)
-            yield AllergyPart(entry, names)
+    for entry in (*(record.entries if record else ()), *told, *own):
+        if entry.kind is EntryKind.ALLERGY or _ALLERGIC.search(entry.words):
+            names = medicines.met_by(entry.text, "\n".join(line for line in lines if entry.words not in line))
+            if names and names not in once:
+                once.add(names)
+                yield AllergyPart(entry, names)
 
 
 # --- explanations -----------------------------------------------------------------------------------------------------

@@ -36,10 +36,7 @@ QUOTED = 5  # sentences below a warning; all names stand above them
 NAMED = (EntryKind.MEDICINE, EntryKind.NAMED)
 _REACTION = cues("records", "quoted")
 _VALUE = r"(?:\s*(?:was|is|of|[:=]))?\s*\d[\d.]*(?!\s*(?:m?g|mcg|ml|tab|cap|[%\d.])|\s*mmol\s+(?:bd|tds|od|daily))"
-_CULPRIT = re.compile(  # the medicine right beside a word for an allergy
-    r"\ballerg(?:y|ic) to \w[\w-]*|\b\w[\w-]* allergy\b|对[^，。；、\s]{1,8}过敏|[^，。；、\s对]{1,8}(?:过敏|皮试阳性)",
-    re.IGNORECASE,
-)
+_ALLERGIC_TO, _ALLERGY = re.compile(r"\ballerg(?:y|ic) to $"), re.compile(r" allergy\b(?!\s*:)|过敏|皮试阳性")
 _BETWEEN = re.compile(r"[;；]\s*")  # cells of a row
 _AND = re.compile(r"\s*(?:and\b|并?且|和|及)\s*", re.IGNORECASE)  # a cell between two ranges, or before the second
 _CELL = re.compile(r"(?P<header>[^:：]+)[:：]\s*(?P<text>.+)", re.DOTALL)
@@ -84,9 +81,16 @@ def taken(entry: RecordEntry) -> frozenset[str]:
     own = medicines.ingredients(entry.text)
     if entry.kind is EntryKind.MEDICINE:
         return own
-    values = {one.name for one in measures.all_measures() if re.search(rf"(?i)\b{one.name}\b{_VALUE}", entry.words)}
-    beside = frozenset(name for match in _CULPRIT.finditer(entry.words) for name in medicines.ingredients(match[0]))
-    return own - beside - values
+    both = own & {one.name for one in measures.all_measures()}
+    values = {name for name in both if re.search(rf"(?i)\b{name}\b{_VALUE}", entry.words)}
+    folded = fold(aligned(entry.words))
+    allergens = [one for one in medicines.mentions(folded) if _is_allergen(folded, one)]
+    return own - values - {name for one in allergens for name in one.ingredients}
+
+
+def _is_allergen(text: str, mention: medicines.Mention) -> bool:
+    """Whether a word for an allergy stands right beside a medicine."""
+    return bool(_ALLERGIC_TO.search(text[: mention.start]) or _ALLERGY.match(text, mention.end))
 
 
 def all_taken(record: PatientRecord) -> frozenset[str]:

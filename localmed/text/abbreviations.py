@@ -224,8 +224,8 @@ def _lasting(match: re.Match[str], language: str) -> Abbreviation:
     count = match["count"] or match["weeks"] or match["days"]
     english, chinese = _LONG[match["of"] or ("52" if match["weeks"] else "7")]
     plural, said = "" if count == "1" else "s", (match["said"] or "for").lower()
-    before, after = {"for": ("共", ""), "in": ("", "后")}.get(said, ("", ""))
-    wording = f"{before}{count}{chinese}{after}" if language == "zh" else f"{said} {count} {english}{plural}".strip()
+    before, after = {"for": ("共", ""), "in": ("", "后")}[said]
+    wording = f"{before}{count}{chinese}{after}" if language == "zh" else f"{said} {count} {english}{plural}"
     return Abbreviation(match[0], *match.span(), (wording,))
 
 

@@ -29,7 +29,7 @@ from localmed.library.graph import cited_passage
 from localmed.text.language import detect, sentences
 from localmed.workflows import finding
 from localmed.workflows.ask import answered
-from localmed.workflows.finding import Notes, Plan, refused, screened
+from localmed.workflows.finding import Notes, Plan, cared, refused, screened
 from localmed.workflows.flow import Cite, Flow
 from localmed.workflows.receipts import concept_part
 from localmed.workflows.strategies import STRATEGIES, Gathered, Sources, gather
@@ -41,10 +41,11 @@ def plan_sources(
     """The flow for one question by ``strategy`` over ``sources``."""
     if (yield from screened(question, plan)):
         return refused(question, plan, provenance, "plan")
+    care = yield from cared(question, plan)
     question, cut = finding.bounded(question)
     planned, notes = yield from STRATEGIES[strategy](question, filters, plan, sources)
     gathered = yield from gather(question, planned, sources, filters)
-    answer = _begun(question, gathered, sources, cut + notes, provenance)
+    answer = _begun(question, gathered, sources, care + cut + notes, provenance)
     if planned.empty:
         return replace(answer, notes=(*answer.notes, message("plan.no_sources")))
     definitions = (cited_passage(card.concept) for card in gathered.cards)

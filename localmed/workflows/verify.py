@@ -50,7 +50,7 @@ from localmed.retrieval.titles import years
 from localmed.text.language import detect
 from localmed.text.verbatim import find_verbatim
 from localmed.workflows.ask import ask, check_statements
-from localmed.workflows.finding import Notes, Plan, minted, overdue, refused, screened
+from localmed.workflows.finding import Notes, Plan, cared, minted, overdue, refused, screened
 from localmed.workflows.flow import Find, Flow, Resolve, Step
 from localmed.workflows.m_eval import Assessment, Bounds, ClaimResult, Weighed, assess, standing
 from localmed.workflows.receipts import PASSAGES
@@ -99,8 +99,9 @@ def verify(task: VerifyInput, bounds: Bounds, plan: Plan, provenance: Provenance
     """The flow for one answer."""
     if task.question and (yield from screened(task.question, plan)):
         return refused(task.question, plan, provenance, "verify")
+    care = yield from cared(task.question, plan)
     marked = read(task.text[:MOST_CHARACTERS])
-    notes = _input_notes(task, marked)
+    notes = (*care, *_input_notes(task, marked))
     known = (*task.references, *marked.references)[:REFERENCES]
     marked = replace(marked, sentences=marked.sentences[:MOST_SENTENCES], references=known)
     cited = yield from _cited(marked, plan)

@@ -441,6 +441,11 @@ def test_an_order_that_meets_no_allergy_tells_of_none(order: str) -> None:
     assert parts(run(order), AllergyPart) == []
 
 
+@pytest.mark.parametrize("question", ["Can amoxicillin give me a rash?", "I am pregnant, is amoxicillin safe?"])
+def test_a_question_on_a_side_effect_or_in_pregnancy_tells_of_no_allergy(question: str) -> None:
+    assert parts(run(ExplainInput(AMOXICILLIN, None, (question,))), AllergyPart) == []
+
+
 def test_what_the_line_says_already_is_not_called_unexplained() -> None:
     order = "Ampleton 3 mg PO bid with meals, hold if eGFR < 30, NBM from midnight"
     served = Served()
