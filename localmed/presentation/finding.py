@@ -19,7 +19,7 @@ from localmed.presentation.neutral import one_line, words
 from localmed.presentation.sources import edition, pages, warnings
 from localmed.presentation.tables import grids
 from localmed.text.furniture import spans
-from localmed.text.measures import KIDNEYS, measured, mentioned, range_of
+from localmed.text.measures import KIDNEYS, by_other_kidney_value, measured, range_of
 from localmed.text.publications import level
 
 WITHIN = {"en": " › "}  # of a heading and the one below it
@@ -246,9 +246,9 @@ def _other_kidney_value(
     """That a marked line goes by the other of two kidney values than the one that the question gives."""
     names = {one.name for one in measured(question) if one.name in KIDNEYS}
     for line in section.marks:
-        said = [one for one in mentioned(known[line.marker].passage.text[line.start : line.end]) if one.name in KIDNEYS]
-        if len(names) == 1 == len(said) and said[0].name not in names:
-            name = said[0].chinese if language == "zh" else said[0].name
+        text = known[line.marker].passage.text[line.start : line.end]
+        if len(names) == 1 and (other := by_other_kidney_value(text, *names)):
+            name = other.chinese if language == "zh" else other.name
             return (message("finding.other_kidney_value", name=name),)
     return ()
 

@@ -22,7 +22,7 @@ from localmed.presentation.neutral import one_line, words
 from localmed.presentation.statements import statement_view
 from localmed.presentation.views import PartView, Row, StatementView
 from localmed.text import medicines
-from localmed.text.measures import KIDNEYS, by_name, mentioned
+from localmed.text.measures import by_name, by_other_kidney_value
 from localmed.text.publications import named
 
 ELEMENTS = ("population", "intervention", "comparison", "outcome")
@@ -121,8 +121,8 @@ def value(part: ValuePart, language: str) -> PartView:
     plain, quoted = ("ebm.target", "ebm.target_quoted") if part.target else ("ebm.rows", "ebm.rows_quoted")
     code = quoted if part.words else plain
     title = words(message(code, name=called, value=part.value.written, words=part.words), language)
-    other = next((one for one in map(by_name, KIDNEYS) if one != name), name) if name.name in KIDNEYS else name
-    if other != name and any([*mentioned(one.text)] and name not in mentioned(one.text) for one in part.statements):
+    others = filter(None, (by_other_kidney_value(one.text, name.name) for one in part.statements))
+    if other := next(others, None):
         title = words(message("ebm.stands_for", title=title, name=_called(other.name, language)), language)
     return PartView(title, (), _statements(part.statements, language))
 

@@ -381,6 +381,12 @@ def of_other_kidneys(question: str) -> bool:
     )
 
 
+def by_other_kidney_value(text: str, name: str) -> Measure | None:
+    """The kidney measure by which ``text`` goes if it is not the one called ``name``, which stands for it."""
+    said = [one for one in mentioned(text) if one.name in KIDNEYS]
+    return said[0] if name in KIDNEYS and len(said) == 1 and said[0].name != name else None
+
+
 def for_normal_kidneys(text: str) -> bool:
     """Whether ``text`` is about people with normal kidneys."""
     return bool(_NORMAL_KIDNEYS.search(fold(text)))

@@ -159,7 +159,8 @@ def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: P
     unexplained = tuple(_unexplained(terms, explained, lines, language))
     own = (*lines, *explained)
     left = (UnexplainedPart(unexplained),) if unexplained else ()
-    parts = (*own, *translated, *left, *answered, *allergies(order, task.patient, task.questions))
+    first = tuple(allergies(order, task.patient, task.questions))
+    parts = (*first, *own, *translated, *left, *answered)
     searched = tuple(dict.fromkeys(name for tier in plan.tiers for name in tier.collections))
     shown = tuple(sorted(cited.evidence, key=lambda piece: int(piece.marker)))
     every = merged(cited.receipts) if cited.receipts else None  # the sections of all follow-up questions

@@ -423,9 +423,13 @@ AMOXICILLIN = "Warfarin 5 mg PO qhs\nAmoxicillin 500 mg PO tds"
 def test_an_allergy_that_an_order_meets_is_told_first_and_must_be_checked(order: str, question: str) -> None:
     answer = run(ExplainInput(order, None, (question,) if question else ()))
     assert [part.named for part in parts(answer, AllergyPart)] == [("amoxicillin",)]
+    assert isinstance(answer.parts[0], AllergyPart)
     with pytest.raises(UsageError):
         require_clear(answer, checked=False)
     require_clear(answer, checked=True)
+    page = leaflets(replace(answer, released_by="N"), "2026-01-02", ("en", "zh"))
+    assert page.count("Amoxicillin 500 mg PO tds") == 2
+    assert in_words(message("explain.check_first"), "en") not in page, "somebody has checked it"
 
 
 @pytest.mark.parametrize(
