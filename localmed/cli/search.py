@@ -86,11 +86,11 @@ def _show(number: str, section: SectionView, language: str, far: bool) -> None:
         echo_wrapped(section.place, "    ", "    ")
     if far:
         return
-    marked = [piece for piece in (*section.before, *section.shown, *section.after) if piece.marked]
-    pieces = section.shown if section.whole else tuple(marked or section.shown[:1])
-    lines = [*_lines(pieces)]
+    marked = [piece for piece in section.pieces if piece.marked]
+    lines = _lines(marked or section.pieces[:1])
     if section.whole:
-        lines = [FOLDED] * bool(section.before) + lines + [FOLDED] * bool(section.after or section.cut)
+        lines = [line for run in section.runs for line in (_lines(run.pieces) if run.open else (FOLDED,))]
+        lines += [FOLDED] * (bool(section.cut) and section.runs[-1].open)
     for line in lines:
         echo_wrapped(line, "    ", "    ")
 

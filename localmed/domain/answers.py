@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from localmed.domain.codec import Codec, reachable
-from localmed.domain.findings import Closeness, Reading
+from localmed.domain.findings import Closeness, Reading, nearest
 from localmed.domain.messages import Message
 from localmed.domain.parts import Part
 from localmed.domain.sources import Citation, Evidence, Statement, digest
@@ -134,13 +134,8 @@ class ShownSection:
     @property
     def link(self) -> tuple[str, int, int]:
         """Its link as (marker, start, end): the first mark and those directly after it, else the first line."""
-        first = (*self.marks, *self.lines)[0]
-        end = first.end
-        for line in self.lines[self.lines.index(first) + 1 :]:
-            if not line.marked or line.marker != first.marker:
-                break
-            end = line.end
-        return first.marker, first.start, end
+        run = nearest(self.lines, (line.marker for line in self.lines))
+        return run[0].marker, run[0].start, run[-1].end
 
 
 @dataclass(frozen=True, slots=True)

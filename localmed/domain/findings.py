@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import takewhile
+from typing import Protocol, TypeVar
 
 from localmed.domain.sources import Hit, Passage, Status
 
@@ -79,6 +81,22 @@ class Line:
         return self.passage.text[self.start : self.end]
 
 
+class _Marked(Protocol):
+    @property
+    def marked(self) -> bool: ...
+
+
+M = TypeVar("M", bound=_Marked)
+
+
+def nearest(lines: Sequence[M], of: Iterable[object]) -> Sequence[M]:
+    """The first marked one of ``lines`` and those directly after it ``of`` the same passage; else the first line."""
+    first = next((place for place, line in enumerate(lines) if line.marked), 0)
+    passages = list(of)[first:]
+    run = takewhile(lambda it: it[0].marked and it[1] == passages[0], zip(lines[first:], passages, strict=True))
+    return [line for line, _ in run] or lines[:1]
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """A section of a document, found by ``best``; ``cut``: the document's section is longer.
@@ -103,6 +121,12 @@ class Section:
     def marks(self) -> tuple[Line, ...]:
         """The marked lines."""
         return tuple(line for line in self.lines if line.marked)
+
+    @property
+    def nearest(self) -> Line:
+        """Its first mark and those directly after it, as one line; else its first line."""
+        run = nearest(self.lines, (line.passage.id for line in self.lines))
+        return replace(run[0], end=run[-1].end)
 
     @property
     def headings(self) -> tuple[str, ...]:

@@ -146,12 +146,13 @@ class ReadingLevelPart(_NoStatements):
 
 @dataclass(frozen=True, slots=True)
 class DepartmentPart:
-    """A department: cited reasons to go there, its floor ("": unknown), warning signs."""
+    """A department: cited reasons to go there, its floor ("": unknown), warning signs; ``lower``: only ranked lower."""
 
     name: str
     statements: tuple[Statement, ...] = ()
     floor: str = ""
     signs: tuple[Message, ...] = ()
+    lower: bool = False
 
 
 # --- ebm: evidence for one patient ------------------------------------------------------------------------------------

@@ -303,7 +303,7 @@ class Importer:
     def _store_document(
         self, builder: Builder, file: ImportedFile, document: Document, before: Document | None
     ) -> None:
-        """Store ``document`` in place of ``before``. The manifest overrides fields that a librarian set."""
+        """Store ``document`` in place of ``before``. The manifest overrides what a librarian set, but for the title."""
         governed = builder.catalogue.governed
         governed.drop_stated([document.id], self._manifest.facts(Source(Path(file.path), file.root)))
         builder.put(document)

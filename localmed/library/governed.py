@@ -1,8 +1,8 @@
 """Fields that a librarian has set on documents, in ``library.sqlite``: title, edition, tags, owner, approver, two
 dates, and corrected names of headings (or that a line is no heading).
 
-They override what the file says and outlive re-imports. The collection's manifest overrides them: an import that finds
-a field there drops the librarian's value (``drop_stated``), and setting such a field is refused.
+They override what the file says and outlive re-imports. The collection's manifest overrides them, but for the title: an
+import that finds a field there drops the librarian's value (``drop_stated``), and setting such a field is refused.
 
 An approval covers a text under its headings. The digests of the text, of the file and of the heading fields are stored
 beside the approver (``APPROVED``). If both text and file change, or the heading fields do, there is no approver until
@@ -25,6 +25,7 @@ from localmed.library.journal import now
 GOVERNANCE = ("owner", "approver", "effective_from", "review_by")
 FIELDS = ("title", "edition", *GOVERNANCE, "tags")
 KEPT = ("title", "edition")  # also kept with each passage, which the indexes find and filter by
+STATED = tuple(name for name in FIELDS if name != "title")  # in which a manifest has priority
 DATES = ("edition", "effective_from", "review_by")
 APPROVED = "approved"  # the row beside an approver
 HEADING = "heading"  # begins the field of a heading: the path to it follows, as it was read
@@ -73,7 +74,7 @@ class Governed:
 
     def drop_stated(self, documents: Iterable[str], stated: Iterable[str]) -> None:
         """Drop the fields of ``documents`` that their manifest states now."""
-        fields = [name for name in FIELDS if name in set(stated)]
+        fields = [name for name in STATED if name in set(stated)]
         for document in documents if fields else ():
             for field in fields:
                 self._drop(document, field)

@@ -23,6 +23,7 @@ from localmed.domain.answers import answer_json, answer_of
 from localmed.domain.errors import Damaged, NoLibrary, UnknownName, UsageError
 from localmed.domain.findings import ALL
 from localmed.domain.parts import RecordPart
+from localmed.library.in_force import in_force
 from localmed.library.state import rows, selected
 from localmed.people.sealing import seal, unseal
 from localmed.safety.red_flags import red_flags
@@ -348,8 +349,8 @@ def withdrawals(session: Session, sources: Iterable[Evidence]) -> dict[str, Mess
 
 
 def with_current_statuses(session: Session, answer: Answer) -> Answer:
-    """Return ``answer``, which ``holds``, with current statuses of its documents and notes on those superseded
-    since.
+    """Return ``answer``, which ``holds``, with current statuses of its documents and notes on those superseded or
+    reinstated since.
     """
     now = session.standing(answer.evidence)
     since = {
@@ -357,7 +358,14 @@ def with_current_statuses(session: Session, answer: Answer) -> Answer:
         for before, piece in zip(answer.evidence, now, strict=True)
         if piece.status is Status.SUPERSEDED and before.status is not Status.SUPERSEDED
     }
-    return replace(answer, evidence=now, notes=(*since.values(), *answer.notes))
+    gone = {one.title for one in in_force(session.data).newest().values() if one.withdrawn}
+    notes = (
+        message("workflow.reinstated", title=title)
+        if note.code == "workflow.withdrawn_lately" and (title := dict(note.parameters)["title"]) not in gone
+        else note
+        for note in answer.notes
+    )
+    return replace(answer, evidence=now, notes=(*since.values(), *notes))
 
 
 def status_mark(answer: Answer) -> str:

@@ -42,6 +42,7 @@ NOTICES = {  # notes that nobody may miss
     NOT_SEARCHED,
     "workflow.of_yourself",
     "workflow.withdrawn_lately",
+    "workflow.reinstated",
     "answer.collection_stopped",
     "answer.superseded_since",
     "answer.withdrawn_since",
@@ -249,19 +250,8 @@ def department(part: DepartmentPart, language: str) -> PartView:
     floor = one_line(part.floor) or words(message("departments.no_floor"), language)
     signs = tuple(Row(words(message("departments.go_first"), language), words(sign, language)) for sign in part.signs)
     rows = (Row(words(message("departments.floor"), language), floor), *signs)
-    return PartView(one_line(part.name), rows, tuple(statement_view(one, language) for one in part.statements))
-
-
-NEAREST, FAR = message("departments.nearest"), message("departments.far")  # what the notes say of a ranking
-
-
-def less_likely(answer: Answer) -> int:
-    """The number of last departments that are only ranked lower: all but those with warning signs and the nearest."""
-    departments = [part for part in answer.parts if isinstance(part, DepartmentPart)]
-    if not {NEAREST, FAR} & {*answer.notes}:
-        return 0
-    sure = sum(bool(part.signs) for part in departments) + (NEAREST in answer.notes)
-    return max(0, len(departments) - sure)
+    statements = tuple(statement_view(one, language) for one in part.statements)
+    return PartView(one_line(part.name), rows, statements, lower=part.lower)
 
 
 def source(part: SourcePlanPart, language: str) -> PartView:

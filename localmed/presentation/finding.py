@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
+from operator import itemgetter
 
 from localmed.domain import Answer, Evidence, Message, Passage, Receipts, ShownLine, ShownSection, message
 from localmed.domain.findings import Closeness, Reading
@@ -95,13 +96,21 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
+class Run:
+    """Neighbouring ``pieces`` of a section, open or folded."""
+
+    open: bool
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SectionView:
     """A section: its document's title, its ``place`` in it, details and warnings about the document, its text.
 
-    ``before`` and ``after`` are folded, ``shown`` is open. The link opens ``start:end`` of the passage ``passage_id``,
-    the source ``marker``, in ``document``. ``whole``: its text is shown, not only a sentence. ``pictures`` replace
-    doubtful tables. ``pages`` are those of its marks, or of its first line if it has none. ``lacks`` says what of the
-    question it does not name. ``aside``: nothing of it is marked and it lacks something.
+    ``runs`` are its text in order. The link opens ``start:end`` of the passage ``passage_id``, the source ``marker``,
+    in ``document``. ``whole``: its text is shown, not only a sentence. ``pictures`` replace doubtful tables. ``pages``
+    are those of its marks, or of its first line if it has none. ``lacks`` says what of the question it does not name.
+    ``aside``: nothing of it is marked and it lacks something.
     """
 
     title: str
@@ -114,9 +123,7 @@ class SectionView:
     document: str
     start: int
     end: int
-    before: tuple[Piece, ...]
-    shown: tuple[Piece, ...]
-    after: tuple[Piece, ...]
+    runs: tuple[Run, ...]
     cut: str
     whole: bool
     pictures: tuple[Picture, ...] = ()
@@ -127,12 +134,22 @@ class SectionView:
     @property
     def marked(self) -> bool:
         """Whether anything is marked."""
-        return any(piece.marked for piece in (*self.before, *self.shown, *self.after))
+        return any(piece.marked for piece in self.pieces)
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """All of its text."""
+        return tuple(piece for run in self.runs for piece in run.pieces)
+
+    @property
+    def folded(self) -> bool:
+        """Whether anything of its text is folded."""
+        return not all(run.open for run in self.runs)
 
     @property
     def excerpt(self) -> str:
         """Its marked sentences, or the first one, with "…" for what is left out between and after them."""
-        pieces = (*self.before, *self.shown, *self.after)
+        pieces = self.pieces
         chosen = [place for place, piece in enumerate(pieces) if piece.marked] or [0]
         gaps = [" " if after == place + 1 else LEFT_OUT for place, after in pairwise((*chosen, len(pieces)))]
         return "".join(pieces[place].text + gap for place, gap in zip(chosen, gaps, strict=True)).rstrip()
@@ -304,9 +321,9 @@ def _section(
     if section.study and not section.population and not _is_summary(piece):
         details.append(message("finding.no_population"))
     headings = [one for one in piece.passage.headings if one != piece.passage.title]
-    before, shown, after = _split_at_marks(
-        section.lines, [known[line.marker].passage.table and not line.marked for line in section.lines]
-    )
+    rows = [known[line.marker].passage.table and not line.marked for line in section.lines]
+    lines = zip(_open(section.lines, rows), _pieces(section.lines, known), strict=True)
+    runs = tuple(Run(is_open, tuple(piece for _, piece in run)) for is_open, run in groupby(lines, key=itemgetter(0)))
     held = section.marks or section.lines[:1]
     return SectionView(
         one_line(piece.document_title),
@@ -326,9 +343,7 @@ def _section(
         piece.passage.document_id,
         start,
         end,
-        tuple(_pieces(before, known)),
-        tuple(_pieces(shown, known)),
-        tuple(_pieces(after, known)),
+        runs,
         words(message("finding.cut"), language) if section.cut else "",
         whole,
         tuple(Picture(one.marker, one.passage.id, len(one.passage.text)) for one in _doubtful(section, known)),
@@ -357,16 +372,15 @@ def _population(section: ShownSection, known: dict[str, Evidence]) -> tuple[Mess
     return (message("finding.population", words=text),) if text else ()
 
 
-def _split_at_marks(
-    lines: Sequence[ShownLine], rows: Sequence[bool]
-) -> tuple[Sequence[ShownLine], Sequence[ShownLine], Sequence[ShownLine]]:
-    """Split ``lines`` into those before, within and after ``OPEN`` characters around the marks.
+def _open(lines: Sequence[ShownLine], rows: Sequence[bool]) -> list[bool]:
+    """Whether each of ``lines`` is open: those within ``OPEN`` characters around the marks.
 
-    Unmarked ``rows`` of a table stay outside: of a long table, such as a formulary, only what was asked for is open.
+    Unmarked ``rows`` of a table are not: of a long table, such as a formulary, only what was asked for is open, or its
+    first row.
     """
     lengths = [line.end - line.start for line in lines]
     if sum(lengths) <= OPEN:
-        return (), lines, ()
+        return [True] * len(lines)
     marked = [place for place, line in enumerate(lines) if line.marked] or [0]
     first, last = marked[0], marked[-1]
     length, grows = sum(lengths[first : last + 1]), True
@@ -376,7 +390,7 @@ def _split_at_marks(
             if 0 <= place < len(lines) and not rows[place] and length + lengths[place] <= OPEN:
                 length, grows = length + lengths[place], True
                 first, last = min(first, place), max(last, place)
-    return lines[:first], lines[first : last + 1], lines[last + 1 :]
+    return [first <= place <= last and not (row and place != first) for place, row in enumerate(rows)]
 
 
 def _pieces(lines: Sequence[ShownLine], known: dict[str, Evidence]) -> Iterator[Piece]:

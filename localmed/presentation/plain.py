@@ -38,7 +38,10 @@ def plain(view: AnswerView, counted: bool = False) -> str:
     parts = [part for part in view.parts if not part.after]
     lines = [line for part in parts if part.warning for line in _part(part, view.language)]
     lines += [*filter(None, (view.headline, view.searched)), *map(_statement, view.statements)]
-    lines += [line for part in parts if not part.warning for line in _part(part, view.language)]
+    lines += [line for part in parts if not (part.warning or part.lower) for line in _part(part, view.language)]
+    if lower := [part for part in parts if part.lower]:
+        lines += ["", words(message("departments.less_near"), view.language)]
+        lines += [line for part in lower for line in _part(part, view.language)]
     for conflict in view.conflicts:
         sides = ((conflict.our_title, conflict.ours), (conflict.their_title, conflict.theirs))
         lines += [
@@ -88,10 +91,11 @@ def _section(section: SectionView, far: bool, marker: str) -> Iterator[str]:
     if not section.whole:
         yield from () if far else (section.excerpt,)
         return
-    if section.before:
-        yield FOLDED
-    for block in blocks(section.shown):
-        rows = [block.columns, *([text for text, _ in row.cells] for row in block.rows)]
-        yield from filter(None, (" ".join(piece.text for piece in block.pieces), *map(CELLS.join, rows)))
-    if section.after or section.cut:
+    for run in section.runs:
+        for block in blocks(run.pieces) if run.open else ():
+            rows = [block.columns, *([text for text, _ in row.cells] for row in block.rows)]
+            yield from filter(None, (" ".join(piece.text for piece in block.pieces), *map(CELLS.join, rows)))
+        if not run.open:
+            yield FOLDED
+    if section.cut and section.runs[-1].open:
         yield FOLDED

@@ -69,6 +69,7 @@ class PartView:
     statements: tuple[StatementView, ...] = ()
     section: str = ""
     warning: bool = False  # to be seen before anything else
+    lower: bool = False  # a department that is only ranked lower
     after: bool = False  # about one source: told below the sections, a row each of one table
 
 

@@ -8,7 +8,8 @@ nothing. Not marked:
 - table rows that were read with doubt, whose range lacks the question's number, or whose cells share no word with the
   question ("High" is no word);
 - lines on normal kidneys if the question's are not, and on another medicine than the one asked about;
-- sections that do not name the child, pregnancy or overdose asked about.
+- sections that do not name the child, pregnancy or overdose asked about, or any condition or procedure; where the
+  question names none and no medicine, a value of it ("K 6.8").
 
 If the library lacks something of the question, only lines that name a medicine asked about, or give a range with a
 value of it, are marked. A section lists the things of the question that it lacks (``lacks``). A study's section has the
@@ -17,7 +18,7 @@ sentences on its population, if a heading of the document introduces them.
 
 from __future__ import annotations
 
-import os
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -37,10 +38,11 @@ from localmed.text.language import content_words, fold
 from localmed.text.negation import after_denial, denied
 from localmed.text.tables import Names, cues
 
-MODE = os.environ.get("SORT", "")
 FIRST = 4  # hits that are surely seen
 LONGEST = 6_000  # characters of a section; a longer one is cut around its best passage
 MARKS = 3  # in one section
+PARAGRAPH = 400  # characters of a paragraph that is marked whole
+NEVER = -math.inf  # the score of a line that is not marked
 WORDS = 0.2  # weight of a line's share of rare words beside its similarity; 0.1 to 0.3 give equal results
 FEWER = 0.6  # by words alone: least share of the best line's score
 POPULATION = 300  # characters on a study's population; the first sentence is always whole
@@ -148,21 +150,23 @@ def sections(
         of_passage = {name: iter(near[name]) for name, count in counts.items() if len(near.get(name, ())) == count}
         nearest = [next(of_passage[line.passage.id]) if line.passage.id in of_passage else 0.0 for line in one.lines]
         scores = [
-            0.0 if other else score + WORDS * share(line.text) + (ASKED if an_amount and _amounts(line.text) else 0.0)
+            NEVER if other else score + WORDS * share(line.text) + (ASKED if an_amount and _amounts(line.text) else 0.0)
             for line, score, other in zip(one.lines, nearest, unmarked, strict=True)
         ]
         return replace(one, lacks=lacks), scores
 
     conditions, names = _conditions(read)
+    if not conditions and not named:
+        conditions, names = _values(read)
     unnamed = [  # "potassium of 6.5 or higher" names a high potassium
         bool(conditions) and not names.matches(_text(one)) and not any(map(in_range, one.lines)) for one in taken
     ]
     made = [
-        (replace(one, lacks=tuple(dict.fromkeys((*one.lacks, *conditions)))) if lacks else one, scores)
+        (replace(one, lacks=tuple(dict.fromkeys((*one.lacks, *conditions)))), [NEVER] * len(scores))
+        if lacks
+        else (one, scores)
         for (one, scores), lacks in zip(map(scored, taken), unnamed, strict=True)
     ]
-    if all(unnamed):  # of 580 questions that their documents answer 5, of 433 others 75 that nothing else told apart
-        return tuple(one for one, _ in made)
     nearest = max((score for _, scores in made for score in scores), default=0.0)
     return tuple(
         replace(one, lines=_marked(one.lines, scores, nearest - NEAR if near else FEWER * max(scores)))
@@ -289,6 +293,17 @@ def _conditions(read: Question) -> tuple[tuple[str, ...], Names]:
     return tuple(dict.fromkeys(one.written for one in asked)), Names(names)
 
 
+def _values(read: Question) -> tuple[tuple[str, ...], Names]:
+    """The values of a question as written ("K 6.8"); the names of what was measured, and of the conditions."""
+    named = [
+        (one.written, synonyms.named(one.means))
+        for one in read.readings
+        if not one.left_out and any(measures.measured(one.means))
+    ]
+    names = {name for _, things in named for thing in things for name in thing.names}
+    return tuple(written for written, things in named if things), Names(names)
+
+
 def _asked(read: Question, sorts: Sequence[str]) -> list[synonyms.Named]:
     """The things of these ``sorts`` that a question names and does not deny."""
     folded = fold(read.typed)
@@ -351,12 +366,29 @@ def _population(document: Iterable[Passage]) -> Iterator[Line]:
 
 
 def _marked(lines: tuple[Line, ...], scores: Sequence[float], least: float) -> tuple[Line, ...]:
-    """``lines`` with marks: the best, if its score is positive, and the next ones with at least ``least``."""
+    """``lines`` with marks: the best, if its score is positive, and the next ones with at least ``least``.
+
+    A short paragraph is marked whole: of two sentences in it the nearer one may be the less urgent.
+    """
     order = sorted(range(len(lines)), key=lambda place: (-scores[place], place))[:MARKS]
     chosen = {place for place in order if scores[place] > 0 and (place == order[0] or scores[place] >= least)}
+    for paragraph in _paragraphs(lines):
+        if chosen & {*paragraph} and sum(len(lines[place].text) for place in paragraph) <= PARAGRAPH:
+            chosen |= {place for place in paragraph if scores[place] > NEVER}
     return tuple(
         Line(line.passage, line.start, line.end, place in chosen, line.breaks) for place, line in enumerate(lines)
     )
+
+
+def _paragraphs(lines: Sequence[Line]) -> Iterator[list[int]]:
+    """The places of the lines of each paragraph; a table's row is one by itself."""
+    paragraph: list[int] = []
+    for place, line in enumerate(lines):
+        if paragraph and (line.breaks or line.passage.table or line.passage.id != lines[place - 1].passage.id):
+            yield paragraph
+            paragraph = []
+        paragraph.append(place)
+    yield paragraph
 
 
 def begins_with_a_medicine(line: str) -> bool:

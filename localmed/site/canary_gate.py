@@ -196,7 +196,7 @@ def ask_all(chosen: Sequence[Canary], answer: Callable[[Canary], Answer]) -> dic
     with hooks.following(caller.cancel_only()):  # a workflow reports its own progress
         for number, canary in enumerate(chosen):
             hooks.check()
-            caller.progress(number, len(chosen), canary.id)
+            caller.progress(number, len(chosen), canary.question)
             try:
                 results[canary.id] = judge(canary, answer(canary))
             except InputError as error:

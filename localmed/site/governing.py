@@ -1,8 +1,9 @@
 """Setting details of documents (title, edition, tags, governance, headings), and chains of editions.
 
-A collection's manifest has priority: a field that it states is refused here, with a pointer to it. All changes of a
-call are published together or not at all. A new title or edition is written to the indexes without reading the file
-again; a new title or heading is encoded again with each passage, because it gives the passage its context.
+A collection's manifest has priority, but for the title: a field that it states is refused here, with a pointer to it.
+All changes of a call are published together or not at all. A new title or edition is written to the indexes without
+reading the file again; a new title or heading is encoded again with each passage, because it gives the passage its
+context.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from localmed.ingest.manifest import Manifest
 from localmed.ingest.sources import Source
 from localmed.library import layout
 from localmed.library.catalogue import Catalogue
-from localmed.library.governed import DATES, FIELDS, GOVERNANCE, HEADING, KEPT, of_heading, tags_of, value_of
+from localmed.library.governed import DATES, FIELDS, GOVERNANCE, HEADING, KEPT, STATED, of_heading, tags_of, value_of
 from localmed.library.library import Builder, Library
 from localmed.library.vectors import VectorCache
 
@@ -64,9 +65,10 @@ def problem(field: str, value: str) -> Message | None:
 
 
 def facts_of(catalogue: Catalogue, manifest: Manifest, document: Document) -> dict[str, str]:
-    """What the collection's manifest states of ``document``."""
+    """The fields of ``document`` in which its collection's manifest has priority, with its values."""
     file = catalogue.file(document.collection, document.source)
-    return manifest.facts(Source(Path(document.source), file.root if file else ""))
+    facts = manifest.facts(Source(Path(document.source), file.root if file else ""))
+    return {name: value for name, value in facts.items() if name in STATED}
 
 
 def contradicted_field(catalogue: Catalogue, manifest: Manifest, change: Change) -> str:

@@ -154,16 +154,11 @@ def newer_edition(session: Session, document: str) -> tuple[Document, str] | Non
         return (after, first.id) if after and first else None
 
 
-def stated_fields(session: Session, shown: Sequence[Document]) -> dict[str, frozenset[str]]:
-    """By document: the settable fields that its collection's manifest states, which cannot be set here."""
+def stated_fields(session: Session, document: Document) -> frozenset[str]:
+    """The fields of a document that its collection's manifest states, which cannot be set here."""
     with session.workspace() as workspace:
-        catalogue = workspace.library.catalogue
-        manifests = {name: manifest_of(session, name, None) for name in {document.collection for document in shown}}
-        return {
-            document.id: frozenset(FIELDS)
-            & governing.facts_of(catalogue, manifests[document.collection], document).keys()
-            for document in shown
-        }
+        manifest = manifest_of(session, document.collection, None)
+        return frozenset(governing.facts_of(workspace.library.catalogue, manifest, document))
 
 
 def successors(session: Session, old: Document) -> list[Document]:
@@ -487,12 +482,13 @@ def require_in_use(session: Session, evidence: Evidence) -> None:
             raise NotAllowed(told.code, **dict(told.parameters))
 
 
-def withdrawn(session: Session) -> list[tuple[Document, Message]]:
-    """The withdrawn documents, each with when and why."""
+def withdrawn(session: Session) -> list[tuple[Document, Message, str]]:
+    """The withdrawn documents, each with when and why, and its first passage ("": none)."""
     with session.workspace() as workspace:
         stored = (it for it in _documents(workspace, "") if it.status is Status.WITHDRAWN)
         told = ((it, workspace.withdrawal(it.id, it.title)) for it in stored)
-        return [(document, line) for document, line in told if line]
+        passages = workspace.library.lexical.of_document
+        return [(it, line, next((one.id for one in passages(it.id)), "")) for it, line in told if line]
 
 
 def documents_of(session: Session, ids: Iterable[str]) -> dict[str, Document]:

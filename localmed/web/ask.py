@@ -18,7 +18,6 @@ from fastapi import APIRouter, Form, Request
 from starlette.responses import PlainTextResponse, Response
 
 from localmed import messages
-from localmed.config import NONE
 from localmed.domain import Answer, Message, SearchFilter, message
 from localmed.domain.accounts import Right
 from localmed.domain.errors import LimitExceeded, NoLibrary, UnknownName, UsageError
@@ -28,12 +27,12 @@ from localmed.people import accounts, feedback, history
 from localmed.people.feedback import Opinion
 from localmed.people.history import ALONE, AskedWith, Kept
 from localmed.presentation import finding, neutral, order, verify
-from localmed.presentation.answer import less_likely, view
+from localmed.presentation.answer import view
 from localmed.presentation.plain import status_lines, text_to_copy
 from localmed.presentation.views import AnswerView
 from localmed.process.hooks import SILENT, Hooks
 from localmed.retrieval.suggesting import suggestions
-from localmed.site import lookups, orders, page_images, uploads
+from localmed.site import lookups, orders, page_images, stops, uploads
 from localmed.site.session import Session
 from localmed.text.identifiers import MASK, identifiers
 from localmed.text.language import clean, words
@@ -274,25 +273,29 @@ def answer_values(visit: Visit, kept: Kept, since: bool = True) -> dict[str, Any
         answer = history.with_current_statuses(visit.session, answer)
     shown = view(answer, visit.language)
     order_lines, parts = order.terms_by_line(answer.parts, shown.parts, visit.language)
+    stopped = [
+        neutral.words(message("web.answer.stopped", reason=one.reason), visit.language)
+        for one in stops.visible_stops(visit.session)
+        if (one.kind, one.name) == (stops.WORKFLOW, answer.workflow)
+    ]
     basis = {
         "kept": kept,
         "sheet": False,
         "view": shown,
         "parts": parts,
         "order_lines": order_lines,
-        "less_likely": less_likely(answer),
         "colon": joined(("", ""), visit.language, COLON),
         "ambiguous": orders.ambiguous(answer),
         "unclear": orders.why_unclear(answer),
         "needs_check": orders.needs_check(answer),
         "in_other_words": {name: order.in_other_words(answer, name) for name in LANGUAGES},
         "state": "\n".join(status_lines(shown, kept.asked_text, answer.provenance.day)),
-        "copied": text_to_copy(shown, kept.asked_text, answer.provenance.day),
+        "stopped": stopped,
+        "copied": "\n".join((*stopped, text_to_copy(shown, kept.asked_text, answer.provenance.day))),
         "masked": MASK in kept.asked_text,
         "printed": pages.moment(time.time()),
         "library_day": pages.moment(lookups.generation_date(visit.session, answer.provenance.generation)),
         "sources_of": _collection_sources(visit, answer),
-        "reads": visit.site.serving["chat"] != NONE,
         "holds": holds,
         "standing": history.status_mark(answer),
         "withdrawals": () if holds else dict.fromkeys(history.withdrawals(visit.session, answer.evidence).values()),

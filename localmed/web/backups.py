@@ -98,10 +98,11 @@ def _made(session: Session, folder: Path, hooks: Hooks) -> Message:
 
 
 def _checked(session: Session, folder: Path, hooks: Hooks) -> Message:
-    del session, hooks  # they reach the reading by ``hooks.active``
+    del hooks  # they reach the reading by ``hooks.active``
     with backup.keeping_backups(folder):
         chosen = backup.read(folder)
         problems = list(backup.damaged_files(folder, chosen))
+    session.note("backup check", chosen.name, "damaged" if problems else "intact")
     if problems:
         return message("backup.incomplete", name=chosen.name, count=len(problems), file=problems[0])
     return message("backup.whole", name=chosen.name, count=len(chosen.files))

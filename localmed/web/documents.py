@@ -168,7 +168,6 @@ def _list_page(
         only=ONLY,
         sorts=list(SORTS),
         edits=edits,
-        fixed=lookups.stated_fields(visit.session, [document for document, _ in rows[:SHOWN]]) if edits else {},
         titles=titles or {},
     )
 
@@ -240,7 +239,7 @@ def _document_page(
         stored=stored,
         values=stored | (typed or {}),
         fault=fault,
-        fixed=lookups.stated_fields(visit.session, [details.document])[details.document.id],
+        fixed=lookups.stated_fields(visit.session, details.document),
         tried=tried or {"passage": ""},
     )
 

@@ -68,6 +68,7 @@ def verify(visit: Librarian) -> Response:
 def _verified(session: Session, hooks: Hooks) -> Message:
     del hooks
     faults = [fault for of_generation in check.find_all_faults(session, None).values() for fault in of_generation]
+    session.note("check", "", "damaged" if faults else "intact")
     if not faults:
         return message("web.generations.whole")
     more = (message("job.more", count=len(faults) - FAULTS),) if len(faults) > FAULTS else ()

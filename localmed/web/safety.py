@@ -99,9 +99,13 @@ def _in_words(entry: Entry, titles: dict[str, str], language: str) -> tuple[str,
     def titled(text: str) -> str:
         return _ID.sub(lambda it: titles.get(it[0][:DOCUMENT_CHARACTERS], it[0]), text)
 
+    outcome = f"web.safety.outcome_{entry.outcome.replace(' ', '_')}"
+    shown = words(message(outcome), language) if known(outcome) else entry.outcome
     if not (answer := _ANSWER.fullmatch(entry.subject)):
-        reason = str(entry.facts.get("reason") or "")
-        return " · ".join(filter(None, (titled(entry.subject), reason))), entry.outcome
+        reason, (kind, _, name) = str(entry.facts.get("reason") or ""), entry.subject.partition(" ")
+        stopped = entry.action in (stops.STOP, stops.LIFT) and kind != stops.COLLECTION
+        subject = pages.named(kind, name, language) if stopped else titled(entry.subject)
+        return " · ".join(filter(None, (subject, reason))), shown
     count, name, documents = answer.groups("")
     named = tuple(titled(one) for one in documents.split())
     lines = (
@@ -109,8 +113,6 @@ def _in_words(entry: Entry, titles: dict[str, str], language: str) -> tuple[str,
         message("web.safety.statements", count=int(count)) if int(count) else None,
         message("web.safety.shown_documents", titles=named) if named else None,
     )
-    outcome = f"web.safety.outcome_{entry.outcome}"
-    shown = words(message(outcome), language) if known(outcome) else entry.outcome
     return " ".join(words(line, language) for line in lines if line), shown
 
 

@@ -137,8 +137,10 @@ def departments(complaint: str, filters: SearchFilter, plan: Plan, provenance: P
         parts.append(replace(part, signs=signs) if flags and not apart and guide.is_emergency(part.name) else part)
     status = begun.status if concern else AnswerStatus.ANSWERED if parts else AnswerStatus.ABSTAINED
     others = [part for part in parts if not part.signs]
-    order = (FAR if result.far else NEAREST,) if others and flags in ((), LIKENED) and not concern else ()
-    begun = replace(begun, notes=(*begun.notes, *order))
+    if others and flags in ((), LIKENED) and not concern:
+        begun = replace(begun, notes=(*begun.notes, FAR if result.far else NEAREST))
+        lower = others[0 if result.far else 1 :]
+        parts = [replace(part, lower=part in lower) for part in parts]
     made = from_one(replace(begun, status=status, parts=tuple(parts), evidence=evidence, verification=account))
     nothing = () if parts or concern else (NO_DEPARTMENT,)
     return replace(made, notes=(*made.notes, *notes, *nothing, *overdue(made.evidence), ALWAYS))

@@ -142,7 +142,7 @@ def _unjudged(answer: Answer, sentences: Sequence[Claim], cited: _Cited) -> Flow
     claims = candidates(sentences)[:CLAIMS]
     finds = tuple(Find(claim.text, SearchFilter(), PASSAGES, BESIDE) for claim in claims)
     findings: tuple[Finding, ...] = (yield finds) if finds else ()
-    lines = [[(*section.marks, *section.lines)[0] for section in found.sections] for found in findings]
+    lines = [[section.nearest for section in found.sections] for found in findings]
     pieces = yield from minted([Hit(line.passage) for of_claim in lines for line in of_claim], cited.evidence)
     evidence = tuple(dict.fromkeys((*cited.evidence, *pieces)))
     known = {piece.passage.id: piece for piece in evidence if piece.for_models}

@@ -46,7 +46,7 @@ def shown(session: Session) -> dict[str, tuple[str, ...]]:
     """The text of each section that is found, with what a reader is told of it."""
     found = view(session.search("saline dose", SearchFilter(), 10), "en")
     assert found
-    return {" ".join(piece.text for piece in one.shown): one.warnings for one in found.sections}
+    return {" ".join(piece.text for piece in one.pieces): one.warnings for one in found.sections}
 
 
 def planted_notes(report: Report) -> list[str]:

@@ -32,8 +32,8 @@ from tests.fakes import HashedWords, built
 from tests.values import PROVENANCE, cited, hit, passage
 from tests.words import phrase
 
-DOSE = "Give adrenaline 0.5 mg into the thigh. Repeat after five minutes. Lay the patient flat."
-MORE = "Call for help early. Give oxygen by mask."
+DOSE = "Give adrenaline 0.5 mg into the thigh.\nRepeat after five minutes.\nLay the patient flat."
+MORE = "Call for help early.\nGive oxygen by mask."
 
 
 def of_section(text: str, heading: str, locator: str) -> Passage:
@@ -103,7 +103,7 @@ def test_the_sentence_nearest_by_meaning_is_marked_where_the_encoder_knows(
 def test_a_section_further_away_has_its_nearest_sentence_marked_and_no_more(
     index: LexicalIndex, document: tuple[Passage, ...]
 ) -> None:
-    further = of_section("Sit down. Ring the bell. Wait.", "Afterwards", "20-30")
+    further = of_section("Sit down.\nRing the bell.\nWait.", "Afterwards", "20-30")
     near = {document[0].id: (0.3, 0.5, 0.6), document[1].id: (0.2, 0.5), further.id: (0.3, 0.4, 0.35)}
     first, second = made(index, (*document[:2], further), "xylophone", 0, 2, similar=near)
     assert len(first.marks) == MARKS
@@ -219,6 +219,19 @@ def test_where_the_library_lacks_something_only_lines_that_name_what_it_has_are_
         assert lacking not in section.lacks, "that is said once, above the sections"
 
 
+def test_a_short_paragraph_is_marked_whole(index: LexicalIndex) -> None:
+    probable, possible, fluid = (
+        "Give antibiotics within one hour.",
+        "If it is only possible, give antibiotics within three hours.",
+        "Give fluid.",
+    )
+    for filler, marked in (("", [probable, possible]), (" Wash the hands." * 30, [possible])):
+        passage = of_section(f"{probable} {possible}{filler}\n{fluid}", "Antibiotics", "0-")
+        near = {passage.id: (0.5, 0.9, *((0.1,) * filler.count(".")), 0.1)}
+        (section,) = made(index, (passage,), "antibiotics when", 0, similar=near)
+        assert [line.text for line in section.marks] == marked, "of two sentences the nearer may be the less urgent"
+
+
 def test_lines_cut_otherwise_than_when_they_were_encoded_are_marked_by_words_alone(
     index: LexicalIndex, document: tuple[Passage, ...]
 ) -> None:
@@ -255,11 +268,10 @@ def test_a_long_section_is_open_around_its_marks_and_nothing_is_left_out(index: 
     view = shown.view(answer, "en")
     assert view
     seen = view.sections[0]
-    assert any(piece.marked for piece in seen.shown)
-    assert sum(len(piece.text) for piece in seen.shown) <= shown.OPEN
-    assert len((*seen.before, *seen.shown, *seen.after)) == len(section.lines)
-    assert seen.before
-    assert seen.after
+    assert [run.open for run in seen.runs] == [False, True, False]
+    assert any(piece.marked for piece in seen.runs[1].pieces)
+    assert sum(len(piece.text) for piece in seen.runs[1].pieces) <= shown.OPEN
+    assert len(seen.pieces) == len(section.lines)
     assert seen.excerpt == "Give adrenaline 0.5 mg. …", "what follows is left out, and said"
 
 

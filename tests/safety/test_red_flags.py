@@ -184,6 +184,18 @@ def test_the_departments_a_sign_belongs_to() -> None:
 def test_an_overdose_of_any_amount_and_a_clot() -> None:
     assert red_flags("I took twenty paracetamol an hour ago") == ("poisoning",)
     assert "clot" in red_flags("a swollen calf and breathlessness")
+    for said in (
+        "My calf is swollen and hurts after a long flight",
+        "One leg is swollen, warm and painful",
+        "左小腿又肿又疼",
+    ):
+        assert red_flags(said) == ("leg_clot",)
+    for said in (
+        "I fell and my left leg is swollen and sore",
+        "both ankles are swollen by evening",
+        "小腿青筋鼓，站久了酸胀",
+    ):
+        assert red_flags(said) == ()
     assert not red_flags("新生儿一天喝奶240毫升"), "240 毫升 is no temperature"
     assert not red_flags("I take 500 mg of paracetamol twice a day")
 

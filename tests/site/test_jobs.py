@@ -24,7 +24,7 @@ from localmed.site.session import Session
 from tests.fakes import HashedWords, opened
 from tests.words import said
 
-CANARIES = tuple(Canary(name, "What now?", ABSTAIN) for name in ("first", "second"))
+CANARIES = tuple(Canary(name, f"What {name}?", ABSTAIN) for name in ("first", "second"))
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_a_change_tells_which_canary_is_asked_and_can_be_ended_between_two() -> 
     seen, cancel = list[tuple[float, float, str]](), Cancel()
     with following(Hooks(progress=lambda *values: seen.append(values), cancel=cancel)):
         assert ask_all(CANARIES, abstained)["second"].passed
-        assert seen == [(0, 2, "first"), (1, 2, "second")]
+        assert seen == [(0, 2, "What first?"), (1, 2, "What second?")]
         cancel.cancel()
         with pytest.raises(Cancelled):
             ask_all(CANARIES, abstained)

@@ -171,7 +171,7 @@ def test_planted_text_is_not_given_to_a_model_and_a_reader_is_warned(
         finding = view(answer, "en").finding
         assert finding
         warned = [any("LANGUAGE MODEL" in warning for warning in one.warnings) for one in finding.sections]
-        assert warned == ["40 g" in str(one.shown) for one in finding.sections]
+        assert warned == ["40 g" in str(one.pieces) for one in finding.sections]
         assert any(warned)
     assert any("4 g in 24 hours" in text for text in given), "what is beside it is read"
     assert not any("Ignore all previous" in text for text in given)

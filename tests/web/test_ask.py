@@ -471,11 +471,15 @@ def test_that_a_document_on_this_was_withdrawn_is_a_notice(copied_clients: Clien
     session = Session(copied_clients.site, local_caller(copied_clients.settings))
     document = next(one for one in lookups.documents(session) if "ancomycin" in one.title)
     changes.withdraw(session, document, True, "by the manufacturer")
-    page = reader.form("/ask", question=PDF_QUESTION).text
+    asked = reader.form("/ask", question=PDF_QUESTION)
     today = datetime.now(UTC).date().isoformat()
     told = said("workflow.withdrawn_lately", title=document.title, date=today)
-    assert f'<p class="notice warning"><strong>{told}</strong></p>' in page
-    assert f"<li>{told}" not in page
+    assert f'<p class="notice warning"><strong>{told}</strong></p>' in asked.text
+    assert f"<li>{told}" not in asked.text
+    changes.withdraw(session, document, False, "the manufacturer was wrong")
+    again = reader.get(asked.url.path).text
+    assert told not in again
+    assert said("workflow.reinstated", title=document.title) in again
 
 
 @pytest.mark.slow

@@ -379,11 +379,11 @@ def test_the_newest_editions_leave_out_literature(copied_clients: Clients, tmp_p
     assert newest == ["rules 6", "rules 5", "formulary 4", "rules 3"]
 
 
-def test_that_no_model_checks_anything_is_on_the_first_page_and_on_paper(client: Clients) -> None:
+def test_that_no_model_checks_anything_is_on_the_first_page_and_above_the_sections(client: Clients) -> None:
     reader = client("reader")
     assert said("web.ask.hint_no_model") in reader.get("/").text
     page = reader.form("/ask", question=PDF_QUESTION).text
-    assert re.findall(rf'<p class="about([^"]*)">{re.escape(said("answer.sections"))}', page) == [" paper"]
+    assert re.findall(rf'<p class="about([^"]*)">{re.escape(said("answer.sections"))}', page) == [""]
 
 
 def test_the_guide_says_what_one_may_do(client: Clients) -> None:

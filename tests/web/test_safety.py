@@ -38,7 +38,11 @@ def stop(client: Client, what: str, reason: str = "doses under review") -> int:
 
 def test_a_stopped_workflow_answers_nobody_and_every_page_says_so(copied_clients: Clients) -> None:
     safety, reader = copied_clients("safety"), copied_clients("reader")
+    before = reader.form("/ask", question="dose of paracetamol?").url.path
     assert stop(safety, "workflow ask") == 200
+    told = said("web.answer.stopped", reason="doses under review")
+    copied = reader.get(before).text.partition('<textarea id="copied"')[2].partition("</textarea>")[0]
+    assert told in copied, "what is copied from an old answer says so too"
     for page in (reader.get("/account"), safety.get("/safety"), reader.get("/history")):
         assert "Stopped: Ask · doses under review" in re.sub(r"\s+", " ", page.text)
     reply = reader.http.post("/ask", data={"form": reader.token(), "question": "dose of paracetamol?"})

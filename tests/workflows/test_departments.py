@@ -29,7 +29,8 @@ from localmed.domain.errors import Rejected, UsageError
 from localmed.domain.findings import Closeness, Found
 from localmed.domain.ports import NOT_JUDGED, EncoderIdentity, Stance
 from localmed.ingest import manifest
-from localmed.presentation.answer import less_likely, view
+from localmed.presentation.answer import view
+from localmed.presentation.plain import plain
 from localmed.presentation.views import Row
 from localmed.site import importing
 from localmed.site.session import Session
@@ -39,7 +40,7 @@ from localmed.workflows.flow import Cite, Judge, Search, Shown
 from tests.fakes import HashedWords, described, import_into, opened, write
 from tests.scripted import ScriptedChat
 from tests.values import PROVENANCE, evidence
-from tests.words import said
+from tests.words import phrase, said
 from tests.workflows.driving import fed
 
 CORPORA = Path(__file__).parents[2] / "corpora"
@@ -261,19 +262,26 @@ def test_departments_are_shown_in_the_readers_language() -> None:
     assert shown.notes[0] == said("departments.flagged", "zh", count=1, signs=sign_)
 
 
+def lower(answer: Answer) -> list[str]:
+    return [part.title for part in view(answer, "en").parts if part.lower]
+
+
 def test_the_nearest_departments_are_named_and_beside_an_emergency_one_that_fits_it() -> None:
     bones = evidence("3", "Second floor. Come here with pain in an arm or a shoulder.", "Orthopaedics")
     every, chosen = (HEART_EVIDENCE, bones), (advised(bones), advised(HEART_EVIDENCE))
     answer, _ = replay("My heart races", [(search_result(*every),), every, chosen, (True, True)])
     assert [part.name for part in parts_of(answer)] == ["Orthopaedics", "Cardiology"]
-    assert (answer.notes[0], less_likely(answer)) == (NEAREST, 1)
+    assert (answer.notes[0], lower(answer)) == (NEAREST, ["Cardiology"])
+    copied = plain(view(answer, "en")).partition(phrase("departments.less_near"))
+    assert "Orthopaedics" in copied[0]
+    assert "Cardiology" in copied[2]
     far = replace(search_result(*every), closeness=Closeness.NOTHING_NEAR)
     answer, _ = replay("My heart races", [(far,), every, chosen, (True, True)])
-    assert (answer.notes[0], less_likely(answer)) == (FAR, 2), "none is surely the one"
+    assert (answer.notes[0], lower(answer)) == (FAR, ["Orthopaedics", "Cardiology"]), "none is surely the one"
     searches = (search_result(*every), search_result(EMERGENCY_EVIDENCE))
     answer, _ = replay("I think I am having a heart attack", [searches, (*every, EMERGENCY_EVIDENCE), chosen, (True,)])
     assert [part.name for part in parts_of(answer)] == ["Emergency Department", "Cardiology"]
-    assert less_likely(answer) == 0, "it stands beside an emergency because it fits it"
+    assert lower(answer) == [], "it stands beside an emergency because it fits it"
 
 
 def test_without_a_model_the_order_of_the_search_decides_and_a_sentence_of_the_section_says_why() -> None:
