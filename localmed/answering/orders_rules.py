@@ -167,7 +167,8 @@ _STOPPED = re.compile(
     r"\b(?:stop\w*|hold\w*|held|withh\w+|discontinu\w+|cease\w*|omit\w*|dont|cancel\w*)\b|n['’]t\b|停|禁(?!食|饮)|不(?!适|良|超过|规则|断|同|足|明)|勿|忌|避免|别(?=[吃喝用停给打])|取消|无需",
     re.IGNORECASE,
 )
-_HELD = re.compile(  # at the start of a line, or as a remark at its end; "5/7 then stop" is a course
+_COURSE = re.compile(r"\bthen stop(?=\s*(?:[.,;)]|$))", re.IGNORECASE | re.MULTILINE)  # "5/7 then stop" is a course
+_HELD = re.compile(  # at the start of a line, or as a remark at its end
     r"^\W*(?:\d{1,2}[.)、]\s*)?(?:please )?"
     r"(?:(?:stop|hold|withhold|discontinue|cease|pause|suspend)\b(?! (?:if|when|the|your)\b)|暂停|停用|停服|停(?!药后))"
     r"|[-–—:：(（]\s*(?:hold|stop|withhold)\b(?! (?:if|when|for|after)\b)"
@@ -220,7 +221,7 @@ def is_stopped(order: str, term: orders.OrderTerm) -> bool:
     line = order[start:].partition("\n")[0]
     apart = f"{line[: term.start - start]} {line[term.end - start :]}"
     return bool(
-        _STOPPED.search(reaching := f"{above(order, start)} {apart}")
+        _STOPPED.search(reaching := _COURSE.sub(" ", f"{above(order, start)} {apart}"))
         or cues("negation", "stopped").search(fold(reaching))
         or (_REPLACED.search(line) and len(medicines_of(line)) > 1)
     )
@@ -356,11 +357,14 @@ def _holds_amount(text: str) -> bool:
 
 
 def _of_another(sentence: str, heading: str, names: Sequence[str]) -> bool:
-    """Whether a ``sentence`` is about another name of its ``heading``: "Heparin is ..." under "Heparin (Clexane)"."""
+    """Whether a ``sentence`` is about another medicine of its ``heading``: "Heparin is ..." under "Heparin (Clexane)".
+
+    What a class is ("A corticosteroid is ...") is told of its members.
+    """
     plain = _without_article(sentence)
     begun = [name for name in (*names, *_spellings(heading)) if name and plain[: len(name)].lower() == name.lower()]
     longest = max(begun, key=len, default="")
-    return folded(longest) not in map(folded, names) if longest else False
+    return bool(medicines.ingredients(longest)) and folded(longest) not in map(folded, names)
 
 
 def names_for(term: orders.OrderTerm, reader_language: str) -> tuple[str, ...]:

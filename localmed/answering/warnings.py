@@ -288,7 +288,12 @@ def values(
         if matching and (of, matching) not in told:
             told.add((of, matching))
             yield ValuePart(result, matching, words)
-        missed = (one.statement for one in nearest if measures.misses_target(one.text, measure, result.value))
+        missed = (
+            one.statement
+            for one in nearest
+            if measures.misses_target(one.text, measure, result.value)
+            or measures.outside_reference(one.text, measure, result.value)
+        )
         if targets := tuple(dict.fromkeys(missed)):
             yield ValuePart(result, targets[:QUOTED], words, target=True)
 

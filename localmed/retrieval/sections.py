@@ -7,6 +7,7 @@ nothing. Not marked:
 - lines that state nothing (a number, a bullet, a lone heading);
 - table rows that were read with doubt, whose range lacks the question's number, or whose cells share no word with the
   question ("High" is no word);
+- lines on a medicine that somebody is allergic to, as the question says;
 - lines on normal kidneys if the question's are not, and on another medicine than the one asked about;
 - sections that do not name the child, pregnancy or overdose asked about, or any condition or procedure; where the
   question names none and no medicine, a value of it ("K 6.8").
@@ -29,7 +30,7 @@ from itertools import combinations, groupby
 from localmed.domain import Hit, Passage
 from localmed.domain.findings import Line, Question, Section
 from localmed.library.lexical import LexicalIndex
-from localmed.retrieval.subjects import subjects
+from localmed.retrieval.subjects import allergens, subjects
 from localmed.retrieval.weights import of_terms
 from localmed.text import measures, medicines, synonyms
 from localmed.text.amounts import amounts
@@ -40,8 +41,9 @@ from localmed.text.tables import Names, cues
 
 FIRST = 4  # hits that are surely seen
 LONGEST = 6_000  # characters of a section; a longer one is cut around its best passage
+RANGE = False
 MARKS = 3  # in one section
-PARAGRAPH = 400  # characters of a paragraph that is marked whole
+PARAGRAPH = 600  # characters of a paragraph that is marked whole
 NEVER = -math.inf  # the score of a line that is not marked
 WORDS = 0.2  # weight of a line's share of rare words beside its similarity; 0.1 to 0.3 give equal results
 FEWER = 0.6  # by words alone: least share of the best line's score
@@ -53,6 +55,8 @@ NAMED = ("conditions", "procedures")  # what is lacking if no section names it
 GENERAL = frozenset({"infection", "alcohol"})  # everyday words among the conditions
 
 _BEYOND = re.compile(r"\b(?:on|with|in|for|of|after|at|since|by)\b")  # "won't wake up on morphine"
+_ABLE = re.compile(r"\b(?:can|able to) (?!not\b|hardly\b|barely\b|only\b)(\w+)")
+_ALLERGY = re.compile(r"allerg|过敏")
 _CLAUSE = re.compile(r"[,.;:?!，。；：？！](?!\d)|\b(?:and|but)\b")
 _CELL = re.compile(r"([^:：;；]{1,80})(?:: |：)([^;；]+)(?:[;；]|$)")  # of a table's row, see ingest/readers/tables.py
 _DEGREE = re.compile(r"(?i)(?:very )?(?:low|high|mild|moderate|severe)(?: risk)?|极?[低中高轻重][度危]?")  # a cell
@@ -85,7 +89,7 @@ def sections(
     seen: set[str] = set()
     taken: list[Section] = []
     headed = _with_heading(found, f"{read.typed} {read.further}", document, min(most, FIRST))
-    for hit in _with_range(headed, read.typed):
+    for hit in _with_range(headed, read):
         if hit.passage.id in seen or len(taken) == most:
             continue
         passages = document(hit.passage.document_id)
@@ -102,6 +106,14 @@ def sections(
     asked = [one for one in subjects(read) if one.written not in lacking]
     other_kidneys = measures.of_other_kidneys(f"{read.typed} {read.further}")
     named = [one for one in asked if one.ingredients]
+    allergic = allergens(read)
+
+    def harms(line: Line) -> bool:
+        """Whether a line is on a medicine that somebody is allergic to: a row on it, or a line without "allergy"."""
+        row = _CELL.match(line.text) if begins_with_a_medicine(line.text) else None
+        met = bool(allergic) and bool(medicines.met_by(allergic, row[2] if row else line.text))
+        return met and (bool(row) or not _ALLERGY.search(fold(line.text)))
+
     an_amount = bool(_ASKS_AMOUNT.search(read.typed))
 
     def share(text: str) -> float:
@@ -122,7 +134,7 @@ def sections(
         else:  # lines that name another medicine, or under its heading, do not count
             below = bool(named) and bool(medicines.ingredients(above))
             others = [
-                below or bool(names and medicines.ingredients(line.text))
+                below or bool(names and _is_on_a_medicine(line.text))
                 for line, names in zip(one.lines, of_lines, strict=True)
             ]
         own = " ".join((above, *(line.text for line, other in zip(one.lines, others, strict=True) if not other)))
@@ -132,6 +144,7 @@ def sections(
         unmarked = [
             other_people
             or other
+            or harms(line)
             or (not its and not ranged if lacking else fits is False)
             or (fits is None and bool(row) and not share(" ".join(it for _, it in row if not _DEGREE.fullmatch(it))))
             or (other_kidneys and measures.for_normal_kidneys(line.text))
@@ -174,15 +187,24 @@ def sections(
     )
 
 
-def _with_range(found: Sequence[Hit], question: str) -> list[Hit]:
+def _with_range(found: Sequence[Hit], read: Question) -> list[Hit]:
     """``found``; a passage with a range that holds a value of the question is the second at the latest, if any has one.
 
-    "INR 8.5": what is to be done "when the INR is above 5.0" has one word in common with the question.
+    "INR 8.5": what is to be done "when the INR is above 5.0" has one word in common with the question. It is the first
+    if the value is beyond a bound.
     """
-    holds = measures.range_of(question)
+    holds = measures.range_of(read.typed)
     lines = ([hit.passage.text[slice(*span)] for span in line_spans(hit.passage)] for hit in found)
     place = next((place for place, texts in enumerate(lines) if any(map(holds, texts))), 0) if holds else 0
-    return [*found[:1], found[place], *found[1:place], *found[place + 1 :]] if place > 1 else list(found)
+    before = (
+        0
+        if RANGE
+        and any(not one.left_out and ", " in one.means and any(measures.measured(one.means)) for one in read.readings)
+        else 1
+    )
+    if place <= before:
+        return list(found)
+    return [*found[:before], found[place], *found[before:place], *found[place + 1 :]]
 
 
 def _with_heading(
@@ -217,8 +239,8 @@ def _heading(passage: Passage) -> str:
 
 
 def _as_denied(found: Sequence[Section], question: str, analyse: Callable[[str], Iterable[str]]) -> list[Section]:
-    """``found`` with the heading that fits first, where one denies what the question does and another of its document
-    says it; or where one says the opposite of what another and the question name ("unconscious, not awake").
+    """``found`` with the heading that fits first, where of two of one document only one fits the question: one denies
+    what the question does; one denies what somebody can; or one says the opposite ("unconscious, not awake").
 
     "Can swallow" and "cannot swallow" have one meaning to encoders, and nearly the same words. Only a denial counts:
     what a question says is mostly what the whole document is about.
@@ -232,14 +254,18 @@ def _as_denied(found: Sequence[Section], question: str, analyse: Callable[[str],
 
     ordered, clauses = list(found), [words(clause) for clause in _CLAUSE.split(question)]
     denied_words = frozenset[str]().union(*(no for _, no in clauses)).difference(*(yes for yes, _ in clauses))
-    opposites = _opposites(question)
-    if not (denied_words or opposites):
+    folded, opposites = fold(question), _opposites(question)
+    able = (match[1] for match in _ABLE.finditer(folded) if not denied(folded, match.start()))
+    able_words = frozenset(analyse(" ".join(able))) - denied_words
+    if not (denied_words or able_words or opposites):
         return ordered
     heads = [(words(" ".join(one.best.passage.headings[-1:])), _heading(one.best.passage)) for one in found]
-    for (first, ((yes, _), above)), (second, ((_, no), below)) in combinations(zip(found, heads, strict=True), 2):
+    for (first, (says, above)), (second, (says_too, below)) in combinations(zip(found, heads, strict=True), 2):
         of_one = first.best.passage.document_id == second.best.passage.document_id
-        fits = yes & no & denied_words or any(
-            not_so.matches(above) and not so.matches(above) and so.matches(below) for so, not_so in opposites
+        fits = (
+            says[0] & says_too[1] & denied_words
+            or says[1] & says_too[0] & able_words
+            or any(not_so.matches(above) and not so.matches(above) and so.matches(below) for so, not_so in opposites)
         )
         if of_one and fits and ordered.index(first) < ordered.index(second):
             ordered.remove(second)
@@ -290,7 +316,9 @@ def _conditions(read: Question) -> tuple[tuple[str, ...], Names]:
     """The conditions and procedures of a question as written; all names of them and of broader conditions within."""
     asked = _asked(read, NAMED)
     names = {name for one in asked for name in (one.written, *one.names, *_broader(one.written))}
-    return tuple(dict.fromkeys(one.written for one in asked)), Names(names)
+    folded = fold(read.typed)
+    typed = read.typed if len(read.typed) == len(folded) else folded
+    return tuple(dict.fromkeys(typed[one.start : one.end] for one in asked)), Names(names)
 
 
 def _values(read: Question) -> tuple[tuple[str, ...], Names]:
@@ -389,6 +417,11 @@ def _paragraphs(lines: Sequence[Line]) -> Iterator[list[int]]:
             paragraph = []
         paragraph.append(place)
     yield paragraph
+
+
+def _is_on_a_medicine(text: str) -> bool:
+    """Whether ``text`` names a medicine; what is also measured in blood ("glucose") is none."""
+    return any(one.ingredients and one.classes for one in medicines.mentions(text))
 
 
 def begins_with_a_medicine(line: str) -> bool:

@@ -32,6 +32,7 @@ _UNLISTED = re.compile(
 )
 _AGE = re.compile(r"\b(\d{1,2})(?:[- ]?(?:years?|yrs?|y)[- ]?old\b| ?y/?o\b)|(?<!\d)(\d{1,3}) ?岁", re.IGNORECASE)
 _NO = re.compile(r"(\bnon[- ]?|\bnot (a )?|非)$")  # not about such people
+_ALLERGIC, _ALLERGIC_TO = re.compile(r"[- ]*(?:allerg|过敏)"), re.compile(r"(?:allerg\w* to|对) ?$")
 _BEFORE, _AFTER = re.compile(r"(allerg\w* to|对|耐) ?$"), re.compile(r"[- ]*(resist|allerg|过敏|耐药)")  # not asked for
 
 
@@ -76,6 +77,16 @@ def subjects(read: Question) -> tuple[Subject, ...]:
     if (child := _child(read.typed)) and not any(one.names for one in found.values()):
         found[child] = Subject(child, names=Names((*synonyms.population(child), *AGES)))
     return tuple(found.values())
+
+
+def allergens(read: Question) -> str:
+    """The medicines that a question says somebody is allergic to."""
+    folded = fold(f"{read.typed} {read.further}")
+    return ", ".join(
+        one.written
+        for one in medicines.mentions(folded)
+        if _ALLERGIC.match(folded[one.end :]) or _ALLERGIC_TO.search(folded[max(0, one.start - NEAR) : one.start])
+    )
 
 
 def _child(typed: str) -> str:

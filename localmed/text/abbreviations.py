@@ -1,8 +1,8 @@
 """Abbreviations of medical orders with their usual meanings (``abbreviations.toml``).
 
 An abbreviation with several usual meanings gets all of them, unless the line itself decides ("chosen": "OD" behind a
-dose in a line without an eye). "x5/7", "x2/52" and "x3/12" are days, weeks and months, and "5/7" behind "TDS";
-elsewhere they may be dates or fractions and are not read.
+dose in a line without an eye). "x5/7", "x2/52" and "x3/12" are days, weeks and months, and "5/7" behind "TDS"
+or before "then stop"; elsewhere they may be dates or fractions and are not read.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ _EVERY = re.compile(
 _LASTING = re.compile(  # "for 5/7" and "in 6/12" may be dates, "6/52" may be none of these
     r"(?<![A-Za-z0-9.–-])(?:[x×]\s?(?P<count>\d{1,3})/(?P<of>7|52|12)"
     r"|(?P<said>for|in) (?P<weeks>[1-9]|1\d|2[0-6])/52"
-    r"|(?:(?<=[ .][bo]d )|(?<=[ .](?:tds|qds|bid|tid|qid) ))(?:for )?(?P<days>[1-9]|1\d|2[0-8])/7)(?![\d/.])",
+    r"|(?:(?<=[ .][bo]d )|(?<=[ .](?:tds|qds|bid|tid|qid) )|(?<= mane )|(?<= nocte )|(?=\d{1,2}/7,? then stop))"
+    r"(?:for )?(?P<days>[1-9]|1\d|2[0-8])/7)(?![\d/.])",
     re.IGNORECASE,
 )
 _LONG = {"7": ("day", "天"), "52": ("week", "周"), "12": ("month", "个月")}

@@ -19,6 +19,9 @@ FORMS = (  # numbers that are nobody else's
     r"(?<!\d)\d{3}-\d{2}-\d{4}(?!\d)",
     r"(?<!\d)\(?\d{3}\)?[ -]\d{3}-\d{4}(?!\d)",
     r"(?<![\d.])\d{3} \d{3} \d{4}(?![\d.])",  # NHS number
+    r"(?<!\d)0\d{4} ?\d{3} ?\d{3}(?!\d)",  # telephone, United Kingdom
+    r"(?<!\w)[A-Z]{1,2}\d[A-Z\d]? \d[ABD-HJLNP-UW-Z]{2}(?!\w)",  # postcode, United Kingdom
+    r"(?<!\w)\d{1,4}[A-Za-z]? (?:[A-Z][a-z]+ ){1,3}(?:Road|Street|Lane|Avenue|Drive|Close|Court|Way|Rd|St|Ave)\b",
 )
 _MONTH = r"[a-z]{3,9}\.?"
 _DAY = (  # a whole date: a year or a month alone tells nobody
@@ -34,13 +37,13 @@ def unnamed(text: str) -> str:
     return hiding(identifiers(text))(text)
 
 
-def hiding(words: Iterable[str]) -> Callable[[str], str]:
-    """What puts blocks in the place of ``words``, where these stand alone, in any text."""
+def hiding(words: Iterable[str], mark: str = "") -> Callable[[str], str]:
+    """What puts ``mark``, or as many blocks, in the place of ``words``, where these stand alone, in any text."""
     longest_first = sorted((word for word in words if len(word) > 1), key=len, reverse=True)
     if not longest_first:
         return str
     pattern = re.compile("|".join(map(_whole, longest_first)))
-    return partial(pattern.sub, lambda match: MASK * len(match[0]))
+    return partial(pattern.sub, lambda match: mark or MASK * len(match[0]))
 
 
 def _whole(word: str) -> str:

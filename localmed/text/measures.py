@@ -270,7 +270,12 @@ def misses_target(text: str, measure: Measure, value: float) -> bool:
 
     A condition ("if", "when", 时) is no target.
     """
-    return any(not holds(value) for holds in _given(text, measure, alone=True, targets=True))
+    return any(not holds(value) for holds in _given(text, measure, alone=True, targets=_TARGET))
+
+
+def outside_reference(text: str, measure: Measure, value: float) -> bool:
+    """Whether ``text`` gives reference ranges for ``measure``, and ``value`` is outside one of them."""
+    return any(not holds(value) for holds in _given(text, measure, alone=True, targets=_REFERENCE))
 
 
 def range_of(question: str) -> Callable[[str], bool] | None:
@@ -293,8 +298,10 @@ def excludes(text: str, values: Sequence[tuple[Measure, float]]) -> bool:
     return bool(given) and not any(holds(value) for holds, value in given) and not _OR.search(rest)
 
 
-def _given(text: str, measure: Measure, alone: bool = False, targets: bool = False) -> list[Callable[[float], bool]]:
-    """The ranges that ``text`` gives for ``measure``; with ``targets`` those to aim for instead."""
+def _given(
+    text: str, measure: Measure, alone: bool = False, targets: re.Pattern[str] | None = None
+) -> list[Callable[[float], bool]]:
+    """The ranges that ``text`` gives for ``measure``; with ``targets`` those behind such words instead."""
     folded = _BETWEEN.sub(r"\1 to \2", fold(text))
     folded = _PRESSURE_RANGE.sub(_each_pressure, folded) if "/" in folded else folded
     found = []
@@ -302,7 +309,7 @@ def _given(text: str, measure: Measure, alone: bool = False, targets: bool = Fal
         for match in _ranges(one).finditer(folded):
             start, end = match.span("range")
             before = _CLAUSE_END.split(folded[max(0, start - CLAUSE) : start])[-1]
-            target, aimed = bool(_TARGET.search(before)), bool(_AIMED.search(before))
+            target, aimed = bool((targets or _TARGET).search(before)), bool(_AIMED.search(before))
             sure = target and not _CONDITION.search(before) and not _WHERE.match(folded, end)
             if sure if targets else not (target or aimed):  # "if ..., it should be below 3" is neither
                 found.append(_both(within(one, "", match["range"]), within(one, "", _also(folded, end))))
@@ -345,10 +352,11 @@ _TARGET = re.compile(  # what certainly is one
     r"|\b(?:lower|reduce|bring) (?:the )?(?:bp|blood pressure|systolic|diastolic)?\s*"
     r"to(?:\s+(?:systolic|diastolic))?\s*$"
 )
+_REFERENCE = re.compile(r"\b(?:reference|normal) (?:range|value|interval)s?\b|参考(?:范围|值|区间)|正常(?:范围|值)")
 _CONDITION = re.compile(r"\b(?:if|when|once|until|unless|not|no|urine|urinary)\b|如|若|当|未|不|尿")
 _WHERE = re.compile(r"[^,，.。;；]{0,12}?(?:时|者|后|则)")
 _CLAUSE_END = re.compile(r"[;；.。](?!\d)")
-_LINKS = r"(?:\s|:|：|=|\b(?:is|was|of|level|levels|falls|rises|drops|should be|must be)\b|值|水平|为|是|应)*"
+_LINKS = r"(?:\s|:|：|=|\b(?:is|was|of|level|levels|target|reference|normal|range|in adults|falls|rises|drops|should be|must be)\b|值|水平|为|是|应)*"
 _OTHER_UNIT = (
     r"(?!\s*(?:[%/\d-]|\.\d|(?:to|mg|g|h)\b|(?:mmol|ml)\b(?!/)|units?\b|hours?|hrs?\b|days?|weeks?|months?|times"
     r"|次|天|日|周|个?月|小时))"

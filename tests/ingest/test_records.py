@@ -720,6 +720,21 @@ def test_nothing_of_a_record_is_dropped_silently() -> None:
     assert of_kind(record, EntryKind.NAMED).count("ibuprofen") == 1, "that it is stopped is quoted, not named again"
 
 
+def test_what_tells_who_somebody_is_goes_and_what_he_is_stays() -> None:
+    record = text("Mrs. Ann Ellison, DOB 04/11/1957, MRN 4471902\n67 y F. PMH: HTN")
+    assert not any(word in repr(record) for word in ("Ellison", "1957", "4471902"))
+    assert (record.age, record.sex) == (67, "female")
+    record = text("姓名：王建国  男，72岁  住院号：20250317")
+    assert not any(word in repr(record) for word in ("王建国", "20250317"))
+    assert (record.age, record.sex) == (72, "male")
+
+
+def test_a_denial_in_another_sentence_takes_no_value_away() -> None:
+    record = text("辅助检查：血糖 9.8mmol/L，血钾 3.3mmol/L。头颅CT未见出血。")
+    assert {one.name: one.value for one in record.results} == {"glucose": 9.8, "potassium": 3.3}
+    assert not text("辅助检查：血糖 9.8mmol/L，血钾 3.3mmol/L。上述为父亲结果。").results
+
+
 def test_what_stands_beside_a_name_is_quoted_without_it() -> None:
     assert [entry.words for entry in text("Mr. Smith takes aspirin.").entries] == ["Mr […] takes aspirin"]
     record = text("Allergies: latex\nSeen by Dr Edith Brown who wrote not for resuscitation.\nMRN: 4433221")

@@ -225,7 +225,7 @@ def test_a_short_paragraph_is_marked_whole(index: LexicalIndex) -> None:
         "If it is only possible, give antibiotics within three hours.",
         "Give fluid.",
     )
-    for filler, marked in (("", [probable, possible]), (" Wash the hands." * 30, [possible])):
+    for filler, marked in (("", [probable, possible]), (" Wash the hands." * 40, [possible])):
         passage = of_section(f"{probable} {possible}{filler}\n{fluid}", "Antibiotics", "0-")
         near = {passage.id: (0.5, 0.9, *((0.1,) * filler.count(".")), 0.1)}
         (section,) = made(index, (passage,), "antibiotics when", 0, similar=near)
@@ -468,7 +468,10 @@ def test_the_other_language_stands_first_where_only_it_is_on_what_is_named(
         ("BM 2.8 cannot swallow", 1, 1),
         ("bm 2.8 pt drowsy not swallowing", 1, 1),
         ("hypo cant swallow", 1, 1),
-        ("BM 2.8, not diabetic, can swallow", 0, 1),
+        ("BM 2.8, not diabetic, can swallow", 0, 0),
+        ("drowsy but able to swallow", 0, 0),
+        ("drowsy, can hardly swallow", 0, 1),
+        ("not able to swallow", 1, 1),
         ("low glucose, not improving", 0, 1),
         ("wont wake up after swallow test", 0, 1),
         ("swallow test? cannot swallow now", 0, 1),

@@ -183,6 +183,24 @@ def test_the_departments_a_sign_belongs_to() -> None:
 
 def test_an_overdose_of_any_amount_and_a_clot() -> None:
     assert red_flags("I took twenty paracetamol an hour ago") == ("poisoning",)
+    for said in (
+        "K 6.8 what to give",
+        "potassium of 7.1",
+        "BP 210/125",
+        "lactate 4.5",
+        "gcs 7",
+        "血钾6.8怎么办",
+        "血压210/120",
+    ):
+        assert red_flags(said) == ("critical_value",)
+    for said in (
+        "vitamin k 10 mg",
+        "potassium chloride 20 mmol",
+        "K 5.7",
+        "BP 150/90",
+        "repeat lactate in 2 to 4 hours",
+    ):
+        assert red_flags(said) == ()
     assert "clot" in red_flags("a swollen calf and breathlessness")
     for said in (
         "My calf is swollen and hurts after a long flight",
@@ -211,16 +229,16 @@ def test_an_overdose_of_any_amount_and_a_clot() -> None:
         ("i took my folic acid", ()),
         ("he drank battery acid", ("poisoning",)),
         ("acid got in my eye", ("eye",)),
-        ("INR 8.5 no bleeding", ()),
-        ("INR 8.5. No bleeding", ()),
-        ("INR 8.5 无出血", ()),
-        ("INR 7.5 on warfarin not bleeding", ()),
+        ("INR 8.5 no bleeding", ("high_inr",)),
+        ("INR 8.5. No bleeding", ("high_inr",)),
+        ("INR 8.5 无出血", ("high_inr",)),
+        ("INR 7.5 on warfarin not bleeding", ("high_inr",)),
         ("on warfarin, nil bleeding", ()),
         ("INR 7.5, not well, bleeding", ("bleeding",)),
         ("on warfarin, not stopping bleeding", ("bleeding",)),
         ("INR 8.5", ("high_inr",)),
         ("INR 8.5 and bleeding", ("bleeding",)),
-        ("INR 9, no bleeding but black stools", ("bleeding",)),
+        ("INR 9, no bleeding but black stools", ("bleeding", "high_inr")),
         ("no vitamin K given, INR 9, bleeding", ("bleeding",)),
         ("when can anaphylaxis pt go home", ()),
         ("how long to observe after anaphylaxis", ()),

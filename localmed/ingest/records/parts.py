@@ -13,7 +13,7 @@ from localmed.domain.errors import InputError
 from localmed.domain.patient import EntryKind, Measured, PatientRecord, RecordEntry
 from localmed.ingest.readers.encoding import clean
 from localmed.text import measures
-from localmed.text.identifiers import FORMS
+from localmed.text.identifiers import hiding, identifiers
 
 ENTRIES = 200  # of each list; a long record names 50 problems
 LONGEST = 1_000  # characters of an entry looked at
@@ -105,8 +105,8 @@ def years(born: str, at: str) -> float | None:
 
 # --- identifiers ------------------------------------------------------------------------------------------------------
 
-# Values after a label, and personal numbers. A name without a label cannot be recognised by rule and stays; the
-# text never leaves the machine and is not stored.
+# Values after a label, and what ``text/identifiers.py`` finds. A name without a label cannot be recognised by rule and
+# stays; the text never leaves the machine and is not stored.
 STRUCK = "[…]"  # one character, so that no sentence ends in it
 
 _LABELS = (
@@ -121,18 +121,18 @@ _CHINESE_LABELS = (
 # A value ends with the line, at the next comma or the next label.
 _LABELLED = re.compile(
     rf"(?P<label>\b(?:{_LABELS})\s*[:：#]|(?:{_CHINESE_LABELS})\s*[:：])[ \t]*"
-    r"(?P<value>(?:(?![.。]\s+(?:age|sex|gender|dob|mrn|problems|allerg\w+|medic\w+)\b)[^\n;；，,|])+)",
+    r"(?P<value>(?:(?!\s+(?:[男女]|性别|年龄|(?:fe)?male\b)|[.。]\s+(?:age|sex|gender|dob|mrn|problems|allerg\w+|medic\w+)\b)[^\n;；，,|])+)",
     re.IGNORECASE,
 )
 _TITLED = re.compile(r"\b(Mr|Mrs|Ms|Miss|Dr|Prof)\.?\s+[A-Z][\w'-]+(?:\s+[A-Z][\w'-]+)?")
-_NUMBERS = re.compile("|".join(FORMS))
 _NAMES = re.compile(r"(?:patient(?:'s)? |full )?name|mrn|患者姓名|姓名|住院号|病历号", re.IGNORECASE)
 
 
 def strike_identifiers(text: str) -> str:
     """``text`` with every recognised identifier replaced."""
     text = _LABELLED.sub(lambda match: f"{match['label']} {STRUCK}", text)
-    return _NUMBERS.sub(STRUCK, _TITLED.sub(lambda match: f"{match[1]} {STRUCK}", text))
+    text = _TITLED.sub(lambda match: f"{match[1]} {STRUCK}", text)
+    return hiding(identifiers(text), STRUCK)(text)
 
 
 def check_one_patient(text: str) -> None:

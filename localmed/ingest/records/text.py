@@ -69,6 +69,8 @@ _NEW_LINE = re.compile(r"[ \t]*\n")
 _END = re.compile(r"\.(?!\S)|[。\n]|\Z")  # the end of a list on the line of its heading
 _NUMBERED, _LINE_END = re.compile(r"[ \t]*1[.)、][ \t]"), re.compile(r"\n|\Z")  # "1. Asthma 2. Gout" is one list
 _LINE = re.compile(r"[^\n]+")
+_ALL = re.compile(r"\b(?:all|both|above|these|those|everything)\b|均|都|全部|以上|上述", re.IGNORECASE)
+_RESULTS = re.compile(r"(?:[^\n。]|\.(?=\d))+")  # a sentence or line of values
 _NEXT_LINE = re.compile(r"[ \t]*\n([^\n]*[^\s][^\n]*)")
 _STAGE = re.compile(r"\d+[ab]?(?![a-z\d])")
 # Of the ward, not taken at home.
@@ -119,7 +121,10 @@ _LABELLED = re.compile(
     r"(?!\d| ?(?:mo|we|wk|day|个?月|周|天|日))"
     r"|(?:(?<![a-z])(?:sex|gender)\s{0,3}[:：]|性别\s{0,3}[:：]?)\s{0,3}(?P<sex>female|male|[fm男女])(?![a-z])"
 )
-_SHORT = re.compile(r"\W{0,4}(?P<age>\d{1,3})\s?(?:y/?o\s?)?(?P<sex>[MF])(?![\w/])")  # "72M"; "50 m" is a distance
+_SHORT = re.compile(  # "72M", perhaps behind a name; "50 m" is a distance
+    rf"(?:[^\d\n]{{0,24}}{re.escape(STRUCK)},? ?)?"
+    r"\W{0,4}(?P<age>\d{1,3})\s?(?:y(?:/?o|rs?)?\s?)?(?P<sex>[MF])(?![\w/])"
+)
 _AGE = re.compile(
     r"(?P<years>\d{1,3})[- ]?(?:years?|yrs?|y)[- /]?(?:old\b|o\b|of age)|(?P<zh>\d{1,3})\s{0,3}周?岁"
     r"|(?P<months>\d{1,2})(?:[- ]?months?[- ]old|\s{0,3}个?月龄|个月大)"
@@ -330,16 +335,24 @@ def _read_medicines(prose: _Prose, one: _List) -> Iterator[RecordEntry]:
     """The entries of a list of medicines.
 
     One that is only a medicine, amount and directions is taken if every entry has a name or an amount, no word of the
-    list, or of the line after it, casts doubt, and no sentence of the record may stop the medicine.
+    list, or of the line after it, casts doubt, and no sentence of the record may stop the medicine. A line that names a
+    medicine casts doubt on this line alone, unless it speaks of all.
     """
-    behind = _line_after(prose, one)
-    around = prose.text[one.start : one.end] + ("" if medicines.mentions(behind) else f"\n{behind}")
+
+    def doubtful(line: str) -> bool:
+        return any(cue.search(line) for cue in (*_DOUBT, _HARM, _YEAR))
+
+    behind, text = _line_after(prose, one), prose.text[one.start : one.end]
+    around = (*text.split("\n"), *(() if medicines.mentions(behind) else (behind,)))
+    sure = not any(doubtful(line) and (_ALL.search(line) or not medicines.mentions(line)) for line in around)
+    lines = [match.span() for match in _LINE.finditer(prose.text, one.start, one.end) if not doubtful(match[0])]
     items = [(span, *_examine_item(prose.text[slice(*span)])) for span in _items(prose, one.start, one.end)]
-    sure = not any(cue.search(around) for cue in (*_DOUBT, _HARM, _YEAR))
-    sure = sure and all(is_named or has_amount for _, is_named, has_amount, _ in items)
+    plain = {span for span, *_ in items if any(first <= span[0] < last for first, last in lines)}
+    sure = sure and all(is_named or has_amount for span, is_named, has_amount, _ in items if span in plain)
     for span, is_named, has_amount, others in items:
         if (
             sure
+            and span in plain
             and prose.stopped_ingredients.isdisjoint(medicines.ingredients(prose.text[slice(*span)]))
             and (not others if is_named else others <= UNLISTED_WORDS)
         ):
@@ -390,16 +403,16 @@ def _is_plain(text: str, value: Measured) -> bool:
 
 def _lines_of_results(prose: _Prose) -> Iterator[tuple[int, int]]:
     for start, end, doubtful in _sections_of_results(prose):
-        lines = _LINE.finditer(prose.text, start, end)
-        yield from (line.span() for line in lines if not doubtful and _is_values(line[0]))
+        lines = _RESULTS.finditer(prose.text, start, end)
+        yield from (line.span() for line in lines if not doubtful and not _is_doubtful(line[0]) and _is_values(line[0]))
 
 
 def _sections_of_results(prose: _Prose) -> Iterator[tuple[int, int, bool]]:
-    """Start, end, and whether anything in the section casts doubt."""
+    """Start, end, and whether anything in the section may be of another time or person."""
     for one in prose.lists:
         if one.name == "results":
             section = prose.text[one.start : one.until]
-            yield one.start, one.until, any(cue.search(section) for cue in (*_DOUBT, _OTHER_TIME, _YEAR))
+            yield one.start, one.until, any(cue.search(section) for cue in (_NOT_NOW, _RELATIVE, _OTHER_TIME, _YEAR))
 
 
 def _sentences_with_values(prose: _Prose) -> Iterator[tuple[int, int]]:
