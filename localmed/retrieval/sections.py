@@ -8,7 +8,8 @@ nothing. Not marked:
 - table rows that were read with doubt, whose range lacks the question's number, or whose cells share no word with the
   question ("High" is no word);
 - lines on a medicine that somebody is allergic to, as the question says;
-- lines on normal kidneys if the question's are not, and on another medicine than the one asked about;
+- lines on normal kidneys if the question's are not, and on another medicine than the one asked about; table rows on
+  medicines if none is asked about;
 - sections that do not name the child, pregnancy or overdose asked about, or any condition or procedure; where the
   question names none and no medicine, a value of it ("K 6.8").
 
@@ -48,7 +49,7 @@ NEVER = -math.inf  # the score of a line that is not marked
 WORDS = 0.2  # weight of a line's share of rare words beside its similarity; 0.1 to 0.3 give equal results
 FEWER = 0.6  # by words alone: least share of the best line's score
 POPULATION = 300  # characters on a study's population; the first sentence is always whole
-NEAR = 0.15  # largest distance from the nearest line of all sections for a second mark
+NEAR = 0.15  # largest distance of a mark from the nearest line of all sections
 
 ASKED = 0.1  # added to a line with an amount if the question asks for one
 NAMED = ("conditions", "procedures")  # what is lacking if no section names it
@@ -129,7 +130,7 @@ def sections(
         of_lines = [_medicines(line.text) if named else frozenset[str]() for line in one.lines]
         held = medicines.names(above).union(*of_lines) if named else frozenset[str]()
         on = [any(it.is_among(names) for it in named) for names in of_lines]
-        if any(it.is_among(held) for it in named):  # table rows on other medicines do not count
+        if not named or any(it.is_among(held) for it in named):  # table rows on other medicines do not count
             others = [not its and begins_with_a_medicine(line.text) for line, its in zip(one.lines, on, strict=True)]
         else:  # lines that name another medicine, or under its heading, do not count
             below = bool(named) and bool(medicines.ingredients(above))
@@ -182,7 +183,7 @@ def sections(
     ]
     nearest = max((score for _, scores in made for score in scores), default=0.0)
     return tuple(
-        replace(one, lines=_marked(one.lines, scores, nearest - NEAR if near else FEWER * max(scores)))
+        replace(one, lines=_marked(one.lines, scores, nearest - NEAR if near else FEWER * max(scores), in_range))
         for one, scores in made
     )
 
@@ -193,15 +194,11 @@ def _with_range(found: Sequence[Hit], read: Question) -> list[Hit]:
     "INR 8.5": what is to be done "when the INR is above 5.0" has one word in common with the question. It is the first
     if the value is beyond a bound.
     """
-    holds = measures.range_of(read.typed)
+    holds = measures.range_of(read.typed, targets=not RANGE)
     lines = ([hit.passage.text[slice(*span)] for span in line_spans(hit.passage)] for hit in found)
     place = next((place for place, texts in enumerate(lines) if any(map(holds, texts))), 0) if holds else 0
-    before = (
-        0
-        if RANGE
-        and any(not one.left_out and ", " in one.means and any(measures.measured(one.means)) for one in read.readings)
-        else 1
-    )
+    beyond = (one for one in read.readings if not one.left_out and ", " in one.means)
+    before = 0 if RANGE and any(any(measures.measured(one.means)) for one in beyond) else 1
     if place <= before:
         return list(found)
     return [*found[:before], found[place], *found[before:place], *found[place + 1 :]]
@@ -393,13 +390,16 @@ def _population(document: Iterable[Passage]) -> Iterator[Line]:
         yield line
 
 
-def _marked(lines: tuple[Line, ...], scores: Sequence[float], least: float) -> tuple[Line, ...]:
-    """``lines`` with marks: the best, if its score is positive, and the next ones with at least ``least``.
+def _marked(
+    lines: tuple[Line, ...], scores: Sequence[float], least: float, sure: Callable[[Line], bool]
+) -> tuple[Line, ...]:
+    """``lines`` with marks: the best with a positive score of at least ``least``, and those that are ``sure``.
 
     A short paragraph is marked whole: of two sentences in it the nearer one may be the less urgent.
     """
     order = sorted(range(len(lines)), key=lambda place: (-scores[place], place))[:MARKS]
-    chosen = {place for place in order if scores[place] > 0 and (place == order[0] or scores[place] >= least)}
+    chosen = {place for place in order if scores[place] > 0 and scores[place] >= least}
+    chosen |= {place for place, line in enumerate(lines) if scores[place] > NEVER and sure(line)}
     for paragraph in _paragraphs(lines):
         if chosen & {*paragraph} and sum(len(lines[place].text) for place in paragraph) <= PARAGRAPH:
             chosen |= {place for place in paragraph if scores[place] > NEVER}
@@ -424,6 +424,7 @@ def _is_on_a_medicine(text: str) -> bool:
     return any(one.ingredients and one.classes for one in medicines.mentions(text))
 
 
+@lru_cache(20_000)
 def begins_with_a_medicine(line: str) -> bool:
     """Whether ``line`` is a table row that begins with a medicine."""
     row = _CELL.match(line)

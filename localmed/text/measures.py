@@ -278,10 +278,12 @@ def outside_reference(text: str, measure: Measure, value: float) -> bool:
     return any(not holds(value) for holds in _given(text, measure, alone=True, targets=_REFERENCE))
 
 
-def range_of(question: str) -> Callable[[str], bool] | None:
-    """Whether a sentence gives a range that a value of ``question`` is in; None if it has no value."""
+def range_of(question: str, targets: bool = True) -> Callable[[str], bool] | None:
+    """Whether a sentence gives a range that a value of ``question`` is in, or with ``targets`` one that it misses; None
+    if it has no value.
+    """
     found = [(by_name(one.name), one.value) for one in measured(fold(aligned(question)))]
-    held = (falls_in_sentence, misses_target)
+    held = (falls_in_sentence, misses_target) if targets else (falls_in_sentence,)
     return (lambda text: any(holds(text, *one) for one in found for holds in held)) if found else None
 
 
@@ -356,7 +358,10 @@ _REFERENCE = re.compile(r"\b(?:reference|normal) (?:range|value|interval)s?\b|�
 _CONDITION = re.compile(r"\b(?:if|when|once|until|unless|not|no|urine|urinary)\b|如|若|当|未|不|尿")
 _WHERE = re.compile(r"[^,，.。;；]{0,12}?(?:时|者|后|则)")
 _CLAUSE_END = re.compile(r"[;；.。](?!\d)")
-_LINKS = r"(?:\s|:|：|=|\b(?:is|was|of|level|levels|target|reference|normal|range|in adults|falls|rises|drops|should be|must be)\b|值|水平|为|是|应)*"
+_LINKS = (
+    r"(?:\s|:|：|=|\b(?:is|was|of|level|levels|target|reference|normal|range|in adults|falls|rises|drops"
+    r"|should be|must be)\b|值|水平|为|是|应)*"
+)
 _OTHER_UNIT = (
     r"(?!\s*(?:[%/\d-]|\.\d|(?:to|mg|g|h)\b|(?:mmol|ml)\b(?!/)|units?\b|hours?|hrs?\b|days?|weeks?|months?|times"
     r"|次|天|日|周|个?月|小时))"

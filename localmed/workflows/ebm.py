@@ -128,7 +128,7 @@ def _pico(question: str, record: PatientRecord | None, is_pico: bool, plan: Plan
 
 
 def _by_tiers(case: Case, filters: SearchFilter, plan: Plan, provenance: Provenance) -> Flow:
-    """The sections of all tiers as one answer, nearer tiers first (LINS, HERD)."""
+    """The sections of all tiers as one answer, nearer tiers first (LINS, HERD), but those with marks before others."""
     found: list[Answer] = []
     for tier in [tier for tier in plan.tiers if tier.collections] or [Tier(())]:
         one: Answer = yield from receipts(

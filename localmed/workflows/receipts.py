@@ -122,11 +122,15 @@ NEAREST = (Closeness.CLOSE, Closeness.SOME_WAY, Closeness.UNKNOWN, Closeness.NOT
 
 
 def merged(found: Sequence[Receipts]) -> Receipts:
-    """All sections of ``found`` (at least one), with the best closeness."""
+    """All sections of ``found`` (at least one), those with marks first, with the best closeness."""
+
+    def in_order(sections: Iterable[ShownSection]) -> tuple[ShownSection, ...]:
+        return tuple(sorted(sections, key=lambda section: not section.marks))
+
     return replace(
         found[0],
-        sections=tuple(section for one in found for section in one.sections),
-        others=tuple(section for one in found for section in one.others),
+        sections=in_order(section for one in found for section in one.sections),
+        others=in_order(section for one in found for section in one.others),
         dense=all(one.dense for one in found),
         closeness=min((one.closeness for one in found), key=NEAREST.index),
         others_first=all(one.others_first for one in found),

@@ -100,14 +100,14 @@ def test_the_sentence_nearest_by_meaning_is_marked_where_the_encoder_knows(
     assert [line.text for line in without.marks] == ["Lay the patient flat.", "Give oxygen by mask."]
 
 
-def test_a_section_further_away_has_its_nearest_sentence_marked_and_no_more(
+def test_a_section_further_away_has_no_mark(
     index: LexicalIndex, document: tuple[Passage, ...]
 ) -> None:
     further = of_section("Sit down.\nRing the bell.\nWait.", "Afterwards", "20-30")
     near = {document[0].id: (0.3, 0.5, 0.6), document[1].id: (0.2, 0.5), further.id: (0.3, 0.4, 0.35)}
     first, second = made(index, (*document[:2], further), "xylophone", 0, 2, similar=near)
     assert len(first.marks) == MARKS
-    assert [line.text for line in second.marks] == ["Ring the bell."]
+    assert second.marks == ()
 
 
 ROWS = ("Medicine: Enoxaparin; Dose: 40 mg once a day", "Medicine: Paracetamol; Dose: 1 g four times a day")
@@ -119,7 +119,7 @@ ANTIDOTES = ("Poison: Opioid; Antidote: Naloxone", "Poison: Paracetamol; Antidot
     [
         (ROWS, "she took 20 paracetamol", ROWS[1:]),
         (ROWS, "she took 20 tablets", ()),  # no word of it in a cell
-        (ROWS, "what is four times", ROWS[1:]),
+        (ROWS, "what is four times", ()),  # no medicine is asked about
         (ROWS, "codeine dose", ()),
         (ROWS, "allergic to codeine", ()),
         (ROWS, "co-amoxiclav", ()),
@@ -410,7 +410,7 @@ FORMULARY = ("Medicine: Ramipril; Notes: not in pregnancy", "Medicine: Apixaban;
         (SEVERITIES, "amoxicillin by mouth", SEVERITIES[:1]),
         (FORMULARY, "what abx for curb 3", ()),
         (FORMULARY, "pre-eclampsia magnesium dose", ()),
-        (FORMULARY, "no bleeding", FORMULARY[1:]),
+        (FORMULARY, "no bleeding", ()),
         (ROWS, "paracetamol overdose protocol", ()),
         (ROWS, "对乙酰氨基酚中毒", ()),
         ((ROWS[1], "After: an overdose; Do: call"), "paracetamol overdose", (ROWS[1], "After: an overdose; Do: call")),
