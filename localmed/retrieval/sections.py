@@ -42,7 +42,6 @@ from localmed.text.tables import Names, cues
 
 FIRST = 4  # hits that are surely seen
 LONGEST = 6_000  # characters of a section; a longer one is cut around its best passage
-RANGE = False
 MARKS = 3  # in one section
 PARAGRAPH = 600  # characters of a paragraph that is marked whole
 NEVER = -math.inf  # the score of a line that is not marked
@@ -194,11 +193,11 @@ def _with_range(found: Sequence[Hit], read: Question) -> list[Hit]:
     "INR 8.5": what is to be done "when the INR is above 5.0" has one word in common with the question. It is the first
     if the value is beyond a bound.
     """
-    holds = measures.range_of(read.typed, targets=not RANGE)
+    holds = measures.range_of(read.typed, targets=False)
     lines = ([hit.passage.text[slice(*span)] for span in line_spans(hit.passage)] for hit in found)
     place = next((place for place, texts in enumerate(lines) if any(map(holds, texts))), 0) if holds else 0
     beyond = (one for one in read.readings if not one.left_out and ", " in one.means)
-    before = 0 if RANGE and any(any(measures.measured(one.means)) for one in beyond) else 1
+    before = 0 if any(any(measures.measured(one.means)) for one in beyond) else 1
     if place <= before:
         return list(found)
     return [*found[:before], found[place], *found[before:place], *found[place + 1 :]]

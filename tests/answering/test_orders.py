@@ -86,7 +86,8 @@ def test_a_long_line_of_medicines_is_read_in_time() -> None:
 @pytest.mark.parametrize(("line", "stopped"), [
     ("STOP warfarin", True), ("warfarin 5 mg stopped", True), ("hold warfarin", True), ("warfarin 停用", True),
     ("change warfarin to apixaban 5 mg", True), ("停 warfarin", True),
-    ("warfarin 5 mg daily", False), ("change warfarin to 3 mg", False), ("warfarin 改为3mg", False),
+    ("warfarin 5 mg daily", False), ("warfarin 5 mg 5/7 then stop", False), ("warfarin, then stop aspirin", True),
+    ("change warfarin to 3 mg", False), ("warfarin 改为3mg", False),
 ])  # fmt: skip
 def test_a_medicine_that_a_line_may_stop(line: str, stopped: bool) -> None:
     order = f"aspirin stopped\n{line}\naspirin stopped"
@@ -222,6 +223,8 @@ def test_a_definition_begins_with_the_very_term_and_says_what_it_is(
         ("For demonstration, not for clinical use.", ("Aspirin",), False),  # the title
         *(("Thins the blood.", ("Words", heading), True) for heading in
           ("Antiplatelet (thinner, aspirin)", "Aspirin – a tablet", "Aspirin; clopidogrel", "Disprin or aspirin")),
+        ("An antiplatelet medicine thins the blood.", ("Words", "Antiplatelet (aspirin, clopidogrel)"), True),
+        ("Clopidogrel thins the blood.", ("Words", "Clopidogrel (aspirin)"), False),  # another medicine
     ],
 )  # fmt: skip
 def test_what_stands_under_a_heading_that_gives_the_name_defines_it(

@@ -21,7 +21,7 @@ from localmed.domain import (
     Status,
     digest,
 )
-from localmed.domain.findings import Question, Section
+from localmed.domain.findings import Question, Reading, Section
 from localmed.library.lexical import LexicalIndex
 from localmed.library.library import Library
 from localmed.presentation import finding as shown
@@ -100,9 +100,7 @@ def test_the_sentence_nearest_by_meaning_is_marked_where_the_encoder_knows(
     assert [line.text for line in without.marks] == ["Lay the patient flat.", "Give oxygen by mask."]
 
 
-def test_a_section_further_away_has_no_mark(
-    index: LexicalIndex, document: tuple[Passage, ...]
-) -> None:
+def test_a_section_further_away_has_no_mark(index: LexicalIndex, document: tuple[Passage, ...]) -> None:
     further = of_section("Sit down.\nRing the bell.\nWait.", "Afterwards", "20-30")
     near = {document[0].id: (0.3, 0.5, 0.6), document[1].id: (0.2, 0.5), further.id: (0.3, 0.4, 0.35)}
     first, second = made(index, (*document[:2], further), "xylophone", 0, 2, similar=near)
@@ -509,6 +507,39 @@ def test_a_passage_with_the_range_of_the_value_is_the_second_at_the_latest(index
     for typed, place in (("INR 8.5 on warfarin", 1), ("INR 2.5 on warfarin", 6), ("what is the INR", 6)):
         found = made(index, document, typed, *range(7))
         assert [one.best.passage for one in found].index(critical) == place
+
+
+def test_what_does_not_name_the_value_asked_about_is_not_marked_and_lacks_it(index: LexicalIndex) -> None:
+    document = (
+        of_section("A high potassium is an emergency.", "Potassium", "0-"),
+        of_section("Give juice if the glucose is low.", "Glucose", "9-"),
+    )
+    read = Question("K 6.8 what to give", (Reading("K 6.8", "potassium 6.8 mmol/L, high potassium, hyperkalaemia"),))
+    hits = [replace(hit(one.text), passage=one) for one in document]
+    near = {one.id: (0.9,) for one in document}
+    potassium, glucose = sections(hits, read, index, 10, lambda _: document, lambda _: near)
+    assert (len(potassium.marks), potassium.lacks) == (1, ())
+    assert (len(glucose.marks), glucose.lacks) == (0, ("K 6.8",))
+
+
+@pytest.mark.parametrize(
+    ("typed", "marked"),
+    [
+        ("pneumonia antibiotic penicillin allergy", [2]),
+        ("pneumonia antibiotic, allergic to penicillin", [2]),
+        ("肺炎 青霉素过敏", [2]),
+        ("pneumonia antibiotic", [0, 1, 2]),
+    ],
+)
+def test_nothing_on_what_somebody_is_allergic_to_is_marked(index: LexicalIndex, typed: str, marked: list[int]) -> None:
+    lines = (
+        "Pneumonia: give amoxicillin.",
+        "Pneumonia: co-amoxiclav contains a penicillin.",
+        "Pneumonia with a penicillin allergy: doxycycline.",
+    )
+    passage = of_section("\n".join(lines), "Antibiotics", "0-")
+    (section,) = made(index, (passage,), typed, 0, similar={passage.id: (0.9, 0.9, 0.9)})
+    assert [lines.index(line.text) for line in section.marks] == marked
 
 
 def test_only_the_other_language_has_the_range_of_the_value(index: LexicalIndex) -> None:

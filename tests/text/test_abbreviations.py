@@ -48,6 +48,8 @@ def test_usual_meanings() -> None:
         ("Furosemide 40mg od", "od", ("once a day",)),
         ("Ramipril 5 mg OD", "OD", ("once a day",)),
         ("Furosemide 40 mg OM", "OM", ("every morning",)),
+        ("Warfarin 3 mg PO ON, check INR", "ON", ("every night",)),
+        ("Start 5 mg ON Monday", "ON", ("every night", "on")),
         ("Salbutamol MDI 2 puffs", "MDI", ("spray inhaler",)),
         ("Insulin MDI", "MDI", ("spray inhaler", "several insulin injections a day")),
         ("take one tablet om", "om", ("every morning", "infection of the middle ear", "bone infection")),
@@ -116,6 +118,8 @@ def test_cap_in_capitals_is_no_capsule() -> None:
         ("clinic in 1/52", "in 1 week", "1周后"),
         ("Amoxicillin 500 mg TDS 5/7", "for 5 days", "共5天"),
         ("Doxycycline 100 mg od for 7/7", "for 7 days", "共7天"),
+        ("Prednisolone 30 mg mane 5/7", "for 5 days", "共5天"),
+        ("Prednisolone 30 mg, 5/7 then stop", "for 5 days", "共5天"),
     ],
 )
 def test_how_long(line: str, english: str, chinese: str) -> None:

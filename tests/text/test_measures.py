@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from localmed.text.measures import by_name, falls_in, falls_in_sentence, misses_target
+from localmed.text.measures import by_name, falls_in, falls_in_sentence, misses_target, outside_reference
 
 
 @pytest.mark.parametrize(
@@ -77,6 +77,13 @@ SYSTOLIC, DIASTOLIC = map(by_name, ("systolic blood pressure", "diastolic blood 
 def test_ranges_and_targets_of_two_pressures(text: str, systolic: bool, diastolic: bool, missed: bool) -> None:
     found = [falls_in_sentence(text, SYSTOLIC, 196), falls_in_sentence(text, DIASTOLIC, 112)]
     assert [*found, misses_target(text, SYSTOLIC, 196)] == [systolic, diastolic, missed]
+
+
+def test_a_value_outside_a_reference_range() -> None:
+    text = "The reference range of serum potassium in adults is 3.5 to 5.0 mmol/L."
+    assert [outside_reference(text, by_name("potassium"), value) for value in (3.1, 4.2, 5.9)] == [True, False, True]
+    assert not outside_reference("Call if potassium is 3.5 to 5.0 mmol/L.", by_name("potassium"), 5.9)
+    assert misses_target("The oxygen saturation target is 94 to 98 %.", by_name("oxygen saturation"), 91)
 
 
 @pytest.mark.parametrize(
