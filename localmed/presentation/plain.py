@@ -75,13 +75,17 @@ def _sections(finding: FindingView, language: str, counted: bool) -> Iterator[st
     read = [*filter(None, (finding.flagged, finding.follows, *finding.read_as, *finding.absent))]
     yield from ([""] if read else [])
     yield from filter(None, (*read, finding.closeness))
-    lists = [(words(message("finding.below"), language), finding.sections), (finding.others_title, finding.others)]
+    own = [one for one in finding.sections if not one.aside]
+    others = finding.others if finding.others_open or not own else ()
+    lists = [(words(message("finding.below"), language), own), (finding.others_title, others)]
     number = count(1)
     for title, sections in reversed(lists) if finding.far or finding.others_open else lists:
         if sections:
             yield from ("", title)
         for section in sections:
             yield from _section(section, finding.far, str(next(number)) if counted else section.marker)
+    if left := [one.place or one.title for one in (*finding.sections, *finding.others) if one not in (*own, *others)]:
+        yield from ("", " ".join((words(message("finding.further"), language), " · ".join(left))))
 
 
 def _section(section: SectionView, far: bool, marker: str) -> Iterator[str]:

@@ -89,7 +89,7 @@ def sections(
     seen: set[str] = set()
     taken: list[Section] = []
     headed = _with_heading(found, f"{read.typed} {read.further}", document, min(most, FIRST))
-    for hit in _with_range(headed, read):
+    for hit in _with_range(headed, read.typed):
         if hit.passage.id in seen or len(taken) == most:
             continue
         passages = document(hit.passage.document_id)
@@ -187,20 +187,20 @@ def sections(
     )
 
 
-def _with_range(found: Sequence[Hit], read: Question) -> list[Hit]:
+def _with_range(found: Sequence[Hit], question: str) -> list[Hit]:
     """``found``; a passage with a range that holds a value of the question is the second at the latest, if any has one.
 
     "INR 8.5": what is to be done "when the INR is above 5.0" has one word in common with the question. It is the first
-    if the value is beyond a bound.
+    if the one before it says only what the value should be.
     """
-    holds = measures.range_of(read.typed, targets=False)
-    lines = ([hit.passage.text[slice(*span)] for span in line_spans(hit.passage)] for hit in found)
-    place = next((place for place, texts in enumerate(lines) if any(map(holds, texts))), 0) if holds else 0
-    beyond = (one for one in read.readings if not one.left_out and ", " in one.means)
-    before = 0 if any(any(measures.measured(one.means)) for one in beyond) else 1
-    if place <= before:
+    holds = measures.range_of(question, measures.falls_in_sentence)
+    if not found or holds is None:
         return list(found)
-    return [*found[:before], found[place], *found[before:place], *found[place + 1 :]]
+    aims = measures.range_of(question, measures.misses_target, measures.outside_reference)
+    lines = [[hit.passage.text[slice(*span)] for span in line_spans(hit.passage)] for hit in found]
+    place = next((place for place, texts in enumerate(lines) if any(map(holds, texts))), 0)
+    first = 0 if aims and any(map(aims, lines[0])) else 1
+    return [*found[:first], found[place], *found[first:place], *found[place + 1 :]] if place > first else list(found)
 
 
 def _with_heading(

@@ -24,13 +24,19 @@ from localmed.text.tables import Names
 
 NEAR = 20  # characters before a name that may say that it is not asked for
 ADULT = 16  # years
+LIGHT = 30  # kilograms
 AGES = ("age", "ages", "aged", "岁", "月龄")  # a section that goes by age is one for children too
 READ = 3  # passages that hold the words of a name and are read for it
 _UNLISTED = re.compile(
     r"(?<=[a-z,] )(?<!\b[MD]r )(?<!\bMrs )(?<!\bMs )[A-Z][a-z]{3,}(?:-[A-Z]?[a-z]{3,})*(?![\w-])"
     r"|\b[A-Za-z]{5,}(?:in|ine|ide|ole|ane|ene|one|ol|am|il|ium|ac)\b"
 )
-_AGE = re.compile(r"\b(\d{1,2})(?:[- ]?(?:years?|yrs?|y)[- ]?old\b| ?y/?o\b)|(?<!\d)(\d{1,3}) ?岁", re.IGNORECASE)
+_AGE = re.compile(  # "3y" only at the start: "AF 3y"
+    r"\b(\d{1,2})(?:[- ]?(?:years?|yrs?|y)[- ]?old\b| ?y/?o\b)|^\W*(\d{1,2}) ?y(?:rs?)?\b(?! ?ago)"
+    r"|(?<!\d)(\d{1,3}) ?岁",
+    re.IGNORECASE,
+)
+_WEIGHT = re.compile(r"(?<![\d.])(\d{1,2})(?:\.\d)? ?(?:kg\b|公斤|千克)(?! ?\w*loss)", re.IGNORECASE)
 _NO = re.compile(r"(\bnon[- ]?|\bnot (a )?|非)$")  # not about such people
 _ALLERGIC, _ALLERGIC_TO = re.compile(r"[- ]*(?:allerg|过敏)"), re.compile(r"(?:allerg\w* to|对) ?$")
 _BEFORE, _AFTER = re.compile(r"(allerg\w* to|对|耐) ?$"), re.compile(r"[- ]*(resist|allerg|过敏|耐药)")  # not asked for
@@ -90,10 +96,11 @@ def allergens(read: Question) -> str:
 
 
 def _child(typed: str) -> str:
-    """The word for a child in the language of ``typed`` if every age in years in it is below ``ADULT``."""
+    """The word for a child in the language of ``typed`` if every age in years is below ``ADULT``, else a weight light."""
     ages = [int(one) for match in _AGE.finditer(typed) for one in match.groups() if one]
     said = {"en": "child", "zh": "孩子"}
-    return said.get(detect(typed), "") if ages and all(0 < age < ADULT for age in ages) else ""
+    light = not ages and any(0 < int(match[1]) < LIGHT for match in _WEIGHT.finditer(typed))
+    return said.get(detect(typed), "") if light or (ages and all(0 < age < ADULT for age in ages)) else ""
 
 
 def absent(read: Question, asked: Sequence[Subject], library: Library) -> tuple[str, ...]:

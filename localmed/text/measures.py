@@ -278,13 +278,14 @@ def outside_reference(text: str, measure: Measure, value: float) -> bool:
     return any(not holds(value) for holds in _given(text, measure, alone=True, targets=_REFERENCE))
 
 
-def range_of(question: str, targets: bool = True) -> Callable[[str], bool] | None:
-    """Whether a sentence gives a range that a value of ``question`` is in, or with ``targets`` one that it misses; None
-    if it has no value.
+def range_of(question: str, *held: Callable[[str, Measure, float], bool]) -> Callable[[str], bool] | None:
+    """Whether one of ``held`` is true of a sentence and a value of ``question``; None if it has no value.
+
+    By default whether the sentence gives a range that the value is in, or a target that it misses.
     """
     found = [(by_name(one.name), one.value) for one in measured(fold(aligned(question)))]
-    held = (falls_in_sentence, misses_target) if targets else (falls_in_sentence,)
-    return (lambda text: any(holds(text, *one) for one in found for holds in held)) if found else None
+    kinds = held or (falls_in_sentence, misses_target)
+    return (lambda text: any(holds(text, *one) for one in found for holds in kinds)) if found else None
 
 
 def excludes(text: str, values: Sequence[tuple[Measure, float]]) -> bool:

@@ -509,6 +509,15 @@ def test_a_passage_with_the_range_of_the_value_is_the_second_at_the_latest(index
         assert [one.best.passage for one in found].index(critical) == place
 
 
+def test_a_passage_that_says_only_what_the_value_should_be_is_no_first_one(index: LexicalIndex) -> None:
+    aims = ("Take warfarin at night. The target INR is 2.0 to 3.0.", "The reference range of potassium is 3.5 to 5.0.")
+    acts = ("The laboratory phones when the INR is above 5.0.", "Call a doctor if potassium is above 6.5 mmol/L.")
+    for typed, aim, act in zip(("INR 9 on warfarin", "K 6.8"), aims, acts, strict=True):
+        document = (of_section(aim, "Usual", "0-"), of_section(act, "Critical", "9-"))
+        assert made(index, document, typed, 0, 1)[0].best.passage == document[1]
+    assert made(index, document, "K 4.1", 0, 1)[0].best.passage == document[0]
+
+
 def test_what_does_not_name_the_value_asked_about_is_not_marked_and_lacks_it(index: LexicalIndex) -> None:
     document = (
         of_section("A high potassium is an emergency.", "Potassium", "0-"),

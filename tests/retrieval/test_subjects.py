@@ -116,6 +116,12 @@ def test_a_population_is_a_subject_in_both_languages(typed: str) -> None:
         ("Gravida 3 para 2", ()),
         ("which insulin pen", ("insulin",)),
         ("low dose", ()),
+        ("3y 14kg fever", ("child",)),
+        ("fever, 14 kg", ("child",)),
+        ("AF 3y, which dose", ()),
+        ("3y ago", ()),
+        ("82 year old, 25 kg", ()),
+        ("paracetamol OD", ("paracetamol", "overdose")),
     ],
 )
 def test_a_subject_is_what_was_typed_by_the_name_that_it_is_read_as(typed: str, named: tuple[str, ...]) -> None:
