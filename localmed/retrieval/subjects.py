@@ -96,7 +96,7 @@ def allergens(read: Question) -> str:
 
 
 def _child(typed: str) -> str:
-    """The word for a child in the language of ``typed`` if every age in years is below ``ADULT``, else a weight light."""
+    """The word for a child in the language of ``typed``, by its ages in years, or by a weight if it has none."""
     ages = [int(one) for match in _AGE.finditer(typed) for one in match.groups() if one]
     said = {"en": "child", "zh": "孩子"}
     light = not ages and any(0 < int(match[1]) < LIGHT for match in _WEIGHT.finditer(typed))

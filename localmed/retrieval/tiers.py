@@ -20,11 +20,14 @@ from localmed.domain import Collection, SearchFilter
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """``collections`` searched together, ``skipped`` names, and whether the tier is the ``whole`` library."""
+    """``collections`` searched together, ``skipped`` names, and whether the tier is the ``whole`` library. ``outside``
+    are the titles of collections that no tier names, in the last one.
+    """
 
     collections: tuple[str, ...]
     skipped: tuple[str, ...] = ()
     whole: bool = False
+    outside: tuple[str, ...] = ()
 
     def limit(self, filters: SearchFilter) -> SearchFilter:
         """``filters`` within this tier. The whole library needs no condition, which is faster."""
@@ -74,7 +77,10 @@ def tiers_of(
         tiers += by_priority([collection for collection in chosen if collection.name not in placed], filled)
         return tuple(tier for tier in tiers if tier.collections or tier.skipped)
     whole = {collection.name for collection in collections if collection.name in filled}
-    return tuple(replace(tier, whole=set(tier.collections) == whole) for tier in tiers)
+    placed = {name for tier in tiers for name in tier.collections}
+    outside = tuple(one.title for one in collections if one.name in whole - placed)
+    last = (replace(tier, outside=outside) for tier in tiers[-1:])
+    return tuple(replace(tier, whole=set(tier.collections) == whole) for tier in (*tiers[:-1], *last))
 
 
 def _tier(names: Iterable[str], filled: Container[str], missing: Iterable[str] = ()) -> Tier:

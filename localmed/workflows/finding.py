@@ -45,10 +45,12 @@ class Plan:
 
     @property
     def lacking(self) -> Notes:
-        """A note on collections that the tiers name and the library lacks."""
+        """Notes on collections that the tiers name and the library lacks, and on those that no tier names."""
         names = dict.fromkeys(name for tier in self.tiers for name in tier.skipped)
         shown = tuple(Message(f"source.kind.{name}") if name in set(Kind) else name for name in names)
-        return (message("workflow.skipped", names=shown),) if shown else ()
+        outside = tuple(name for tier in self.tiers for name in tier.outside)
+        notes = (message("workflow.skipped", names=shown),) if shown else ()
+        return (*notes, message("workflow.outside", names=outside)) if outside else notes
 
     @property
     def judged(self) -> bool:
