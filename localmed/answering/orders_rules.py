@@ -364,7 +364,7 @@ def _of_another(sentence: str, heading: str, names: Sequence[str]) -> bool:
     plain = _without_article(sentence)
     begun = [name for name in (*names, *_spellings(heading)) if name and plain[: len(name)].lower() == name.lower()]
     longest = max(begun, key=len, default="")
-    return bool(medicines.ingredients(longest)) and folded(longest) not in map(folded, names)
+    return bool(medicines.ingredients(longest.partition(" (")[0])) and folded(longest) not in map(folded, names)
 
 
 def names_for(term: orders.OrderTerm, reader_language: str) -> tuple[str, ...]:

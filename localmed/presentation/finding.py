@@ -204,9 +204,10 @@ def view(answer: Answer, language: str) -> FindingView | None:
     known, day = answer.by_marker, answer.provenance.day
     own, others = split_by_language(answer)
     marked = any(section.marks for section in own)
-    lacked_own = () if marked or found.absent else _lacked(own)
-    lacked = tuple(name for name in lacked_own if all(name in one.lacks for one in others))
-    others_first = found.others_first or len(lacked) < len(lacked_own)  # only the other language names it
+    lacked_own = () if found.absent else _lacked(own)
+    lacked_by_all = tuple(name for name in lacked_own if all(name in one.lacks for one in others))
+    others_first = found.others_first or len(lacked_by_all) < len(lacked_own)  # only the other language names it
+    lacked = () if marked else lacked_by_all
     holds = _holds_a_value(answer.question, own, known)  # what is to be done at this value is no far section
     lacking = not holds and bool(lacked or (found.absent and not marked))
     nothing = not holds and found.closeness is Closeness.NOTHING_NEAR

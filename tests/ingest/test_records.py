@@ -729,8 +729,34 @@ def test_what_tells_who_somebody_is_goes_and_what_he_is_stays() -> None:
     assert (record.age, record.sex) == (72, "male")
 
 
+@pytest.mark.parametrize(
+    ("written", "allergies"),
+    [
+        ("过敏史：对青霉素过敏（皮疹），否认食物过敏史。", ("对青霉素过敏（皮疹）",)),
+        ("Allergies: penicillin (rash), denies latex allergy", ("penicillin (rash)",)),
+        ("Allergies: penicillin (rash), no food allergies", ("penicillin (rash)",)),
+        ("Allergies: penicillin, no known drug allergies", ()),
+        ("过敏史：青霉素，否认以上", ()),
+        ("过敏史：否认青霉素、头孢过敏，否认食物过敏", ()),
+        ("Allergies: penicillin, latex: none", ()),
+    ],
+)
+def test_an_allergy_before_a_denial_of_something_else(written: str, allergies: tuple[str, ...]) -> None:
+    assert text(written).allergies == allergies
+
+
+def test_a_doubtful_line_that_names_a_medicine_spoils_no_other_line() -> None:
+    listed = "Current medication:\n- Bisoprolol 2.5 mg od\n- Warfarin 3 mg od (target INR 2-3)\n"
+    for behind, medicines in (
+        ("Ibuprofen was taken last week, now stopped.", ("Bisoprolol 2.5 mg od",)),
+        ("All stopped on admission.", ()),
+        ("Aspirin: both stopped.", ()),
+    ):
+        assert text(f"{listed}{behind}").medications == medicines
+
+
 def test_a_denial_in_another_sentence_takes_no_value_away() -> None:
-    record = text("辅助检查：血糖 9.8mmol/L，血钾 3.3mmol/L。头颅CT未见出血。")
+    record = text("辅助检查：\n血糖 9.8mmol/L，血钾 3.3mmol/L。头颅CT未见出血。\n拟行增强CT检查。")
     assert {one.name: one.value for one in record.results} == {"glucose": 9.8, "potassium": 3.3}
     assert not text("辅助检查：血糖 9.8mmol/L，血钾 3.3mmol/L。上述为父亲结果。").results
 

@@ -77,6 +77,7 @@ _STAGE = re.compile(r"\d+[ab]?(?![a-z\d])")
 _NEW_ORDER = re.compile(r"\b(?:iv|im|stat|infusion)\b|静滴|静推|静脉|肌注|立即", re.IGNORECASE)
 _CLAUSE = re.compile(r"[^;；\n]*[^;；\s][^;；\n]*")
 _ON_ITS_LINE = re.compile(r"[^.。;；\n]+(?:\.(?=\S)[^.。;；\n]*)*")
+_DENIAL = re.compile(r"[,，]\s*(?P<denied>(?:否认|denies\b|no\b(?! known))[^,，;；\n]{2,})", re.IGNORECASE)
 _ITEM = re.compile(r"(?:\([^()\n]*\)|（[^（）\n]*）|(?<=\d),(?=\d)|(?!\s\d{1,2}[.)、]\s)[^,，、;；\n])+")
 _BULLET = re.compile(r"[\s\-*•·]*(?:\d{1,2}[.)、](?!\d)\s*)?")
 _SAYS = re.compile(rf"[{HAN}]|(?:[^\W\d_]\W*){{3}}|[^\W\d_]\W*\d")  # more than a mark or a title
@@ -312,17 +313,30 @@ def _line_after(prose: _Prose, one: _List) -> str:
 
 
 def _read_other_list(prose: _Prose, one: _List) -> Iterator[RecordEntry]:
-    """Problems or allergies. A list of lines is doubtful as a whole, one on a line between semicolons."""
+    """Problems or allergies. A list of lines is doubtful as a whole, one on a line between semicolons.
+
+    Of allergies what stands before a denial of something else is not: "对青霉素过敏，否认食物过敏史".
+    """
     text = prose.text[one.start : one.end]
     whole = "\n" in text and _is_doubtful(text)
-    for clause in _CLAUSE.finditer(prose.text, one.start, one.end):
-        doubt = whole or _is_doubtful(clause[0])
-        for start, end in [clause.span()] if doubt else _items(prose, *clause.span()):
+    for clause in _clauses(prose, one):
+        doubt = whole or _is_doubtful(prose.text[slice(*clause)])
+        for start, end in [clause] if doubt else _items(prose, *clause):
             item = prose.text[start:end]
             treated = one.name == "problems" and bool(medicines.mentions(item))  # "AF (on apixaban)"
             if _LETTER.search(item) and (doubt or not treated or _examine_item(item)[2]):
                 unsure = doubt or treated or not _is_short(item)
                 yield prose.entry(EntryKind.UNREAD if unsure else _KINDS[one.name], start, end)
+
+
+def _clauses(prose: _Prose, one: _List) -> Iterator[tuple[int, int]]:
+    for clause in _CLAUSE.finditer(prose.text, one.start, one.end):
+        start, end = clause.span()
+        denial = _DENIAL.search(prose.text, start, end) if one.name == "allergies" else None
+        if denial and not _ALL.search(denial[0]):
+            yield start, denial.start()
+            start = denial.start("denied")
+        yield start, end
 
 
 def _is_short(item: str) -> bool:
@@ -412,7 +426,7 @@ def _sections_of_results(prose: _Prose) -> Iterator[tuple[int, int, bool]]:
     for one in prose.lists:
         if one.name == "results":
             section = prose.text[one.start : one.until]
-            yield one.start, one.until, any(cue.search(section) for cue in (_NOT_NOW, _RELATIVE, _OTHER_TIME, _YEAR))
+            yield one.start, one.until, any(cue.search(section) for cue in (_RELATIVE, _OTHER_TIME, _YEAR))
 
 
 def _sentences_with_values(prose: _Prose) -> Iterator[tuple[int, int]]:
