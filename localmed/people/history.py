@@ -103,6 +103,7 @@ PATIENT = ("explain", "record")  # their values of ``answers.workflow``
 LISTED = 200  # answers
 LOOKED_AT = 500  # newest answers to search for those that found nothing; half a second to open them
 EARLIER = 5  # questions kept for a follow-up
+REINSTATED = {"workflow.withdrawn_lately": "workflow.reinstated"}  # what a note says once the document is back
 MARK = 12  # characters of a ``status_mark``
 
 
@@ -360,10 +361,8 @@ def with_current_statuses(session: Session, answer: Answer) -> Answer:
     }
     gone = {one.title for one in in_force(session.data).newest().values() if one.withdrawn}
     notes = (
-        message("workflow.reinstated", title=title)
-        if note.code == "workflow.withdrawn_lately" and (title := dict(note.parameters)["title"]) not in gone
-        else note
-        for note in answer.notes
+        replace(note, code=later) if later and dict(note.parameters)["title"] not in gone else note
+        for note, later in ((note, REINSTATED.get(note.code)) for note in answer.notes)
     )
     return replace(answer, evidence=now, notes=(*since.values(), *notes))
 

@@ -479,7 +479,7 @@ def test_that_a_document_on_this_was_withdrawn_is_a_notice(copied_clients: Clien
     changes.withdraw(session, document, False, "the manufacturer was wrong")
     again = reader.get(asked.url.path).text
     assert told not in again
-    assert said("workflow.reinstated", title=document.title) in again
+    assert said("workflow.reinstated", title=document.title, date=today) in again
 
 
 @pytest.mark.slow
