@@ -37,6 +37,7 @@ NAMED = (EntryKind.MEDICINE, EntryKind.NAMED)
 _REACTION = cues("records", "quoted")
 _VALUE = r"(?:\s*(?:was|is|of|[:=]))?\s*\d[\d.]*(?!\s*(?:m?g|mcg|ml|tab|cap|[%\d.])|\s*mmol\s+(?:bd|tds|od|daily))"
 _ALLERGIC_TO, _ALLERGY = re.compile(r"\ballerg(?:y|ic) to $"), re.compile(r" allergy\b(?!\s*:)|过敏|皮试阳性")
+_OR = re.compile(r"\s*(?:[,，、/]|,?\s*\bor\b|或)\s*")
 _BETWEEN = re.compile(r"[;；]\s*")  # cells of a row
 _AND = re.compile(r"\s*(?:and\b|并?且|和|及)\s*", re.IGNORECASE)  # a cell between two ranges, or before the second
 _CELL = re.compile(r"(?P<header>[^:：]+)[:：]\s*(?P<text>.+)", re.DOTALL)
@@ -156,7 +157,8 @@ def told_together(
         return {pair: pair[1] for pair in of_kinds}
     words: dict[str, tuple[str, ...]] = {name: (name,) for name in written & either}
     cells, rest = _cells(text), either - written
-    if warns(cells) or tells_of_an_effect(cells):
+    lists = [] if (tells := warns(cells) or tells_of_an_effect(cells)) else _lists(folded)
+    if tells:
         if medicines.named_in("; ".join(sorted(rest)), text, pairs=True):
             of_classes = {name: medicines.named_in(name, text, pairs=True) for name in rest}
             words |= {name: found for name, found in of_classes.items() if found}
@@ -166,8 +168,20 @@ def told_together(
         (mine, other): _as_written(other, words[other][0])
         for mine in words.keys() & own
         for other in words
-        if mine != other and words[mine] != words[other]
+        if mine != other and words[mine] != words[other] and not any({mine, other} <= names for names in lists)
     }
+
+
+def _lists(folded: str) -> list[set[str]]:
+    """The ingredients of names that only commas or "or" part: they are alternatives."""
+    lists, end = list[set[str]](), -1
+    for one in medicines.mentions(folded):
+        if end >= 0 and _OR.fullmatch(folded, end, one.start):
+            lists[-1] |= {*one.ingredients}
+        else:
+            lists.append({*one.ingredients})
+        end = one.end
+    return lists
 
 
 def _as_written(name: str, word: str) -> str:

@@ -132,7 +132,7 @@ def sections(
         if not named or any(it.is_among(held) for it in named):  # table rows on other medicines do not count
             others = [not its and begins_with_a_medicine(line.text) for line, its in zip(one.lines, on, strict=True)]
         else:  # lines that name another medicine, or under its heading, do not count
-            below = bool(named) and bool(medicines.ingredients(above))
+            below = bool(medicines.ingredients(above))
             others = [
                 below or bool(names and _is_on_a_medicine(line.text))
                 for line, names in zip(one.lines, of_lines, strict=True)

@@ -18,6 +18,10 @@ from localmed.text.tables import Names, key, listed, rows, table
 STEM = 2  # letters before an ending at least; Chinese characters that count with it
 _SHORT_STEMS = {"pril": 3, "arin": 3}  # April
 _SETTINGS = ("reviewed", "salts", "wider", "reactions", "combinations")
+_GIVEN = re.compile(
+    r"\b(?:needed|needing|required|requiring|given|gave|treated with|got|received)\b[^,;]*|(?:给予|使用|予以)[^，；]*",
+    re.IGNORECASE,
+)
 _NO_ENDING = frozenset(["nystatin", "cholesterol", "histidine", "program", "vir", "phenazone"])
 
 
@@ -163,8 +167,11 @@ def names(text: str) -> frozenset[str]:
 
 
 def met_by(allergy: str, text: str) -> tuple[str, ...]:
-    """The names in ``text`` with an ingredient or class of ``allergy``, or of a class that may react like it."""
-    allergic = mentions(allergy)
+    """The names in ``text`` with an ingredient or class of ``allergy``, or of a class that may react like it.
+
+    What was given for it is no allergen: "penicillin (anaphylaxis, needed adrenaline)".
+    """
+    allergic = mentions(_GIVEN.sub(" ", allergy))
     classes = {name for mention in allergic for name in mention.classes}
     own = classes.union(*(_related()[name] for name in classes & _related().keys()))
     taken = {name for mention in allergic for name in mention.ingredients}

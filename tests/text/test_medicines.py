@@ -42,6 +42,8 @@ def test_pairs_of_names() -> None:
         ("penicillin", "clarithromycin, vancomycin", ()),
         ("Lanoxin", "digoxin or amiodarone", ("digoxin",)),
         ("peanuts", "paracetamol", ()),
+        ("penicillin (anaphylaxis, needed adrenaline)", "adrenaline, then amoxicillin", ("amoxicillin",)),
+        ("青霉素过敏性休克，给予肾上腺素", "肾上腺素", ()),
     ],
 )
 def test_an_allergy_meets_every_name_of_the_medicine(allergy: str, text: str, expected: tuple[str, ...]) -> None:

@@ -673,6 +673,9 @@ def test_a_warning_is_left_out_only_where_all_its_ranges_are_for_others(sentence
         ("Antibiotics are given for a week.", "Taking warfarin", ""),  # no effect, no warning
         ("Some antibiotics raise the temperature.", "Pneumonia", ""),  # warfarin stands nowhere
         ("It raises the INR.", "Warfarin and clarithromycin", ""),  # the line itself names neither
+        ("Ask for warfarin or clarithromycin at the desk.", "Pharmacy", ""),  # alternatives
+        ("A list (clarithromycin, warfarin) hangs at the desk.", "Pharmacy", ""),
+        ("Warfarin with clarithromycin is at the desk.", "Pharmacy", "clarithromycin"),
     ],
 )
 def test_two_medicines_of_the_record_are_told_together_by_class_or_heading(text: str, title: str, named: str) -> None:
