@@ -23,7 +23,7 @@ from localmed.domain import Passage, Statement
 from localmed.domain.parts import AllergyPart, CautionPart, InteractionPart, ValuePart
 from localmed.domain.patient import EntryKind, Measured, PatientRecord, RecordEntry
 from localmed.library.graph import Relation
-from localmed.retrieval.sections import begins_with_a_medicine
+from localmed.retrieval.marks import begins_with_a_medicine
 from localmed.text import measures, medicines
 from localmed.text.language import aligned, fold
 from localmed.text.negation import tells_of_an_effect, warns

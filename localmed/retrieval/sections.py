@@ -1,74 +1,32 @@
-"""Builds sections from hits and marks the sentences nearest to the question.
+"""Builds sections from hits, in order, with the sentences nearest to the question marked (``marks``).
 
 A section has the passages of one heading of one document in reading order, without running heads and foot lines; its
-rank is that of its best passage. Marks follow meaning and the question's rare words; they may be wrong and hide
-nothing. Not marked:
-
-- lines that state nothing (a number, a bullet, a lone heading);
-- table rows that were read with doubt, whose range lacks the question's number, or whose cells share no word with the
-  question ("High" is no word);
-- lines on a medicine that somebody is allergic to, as the question says;
-- lines on normal kidneys if the question's are not, and on another medicine than the one asked about; table rows on
-  medicines if none is asked about;
-- sections that do not name the child, pregnancy or overdose asked about, or any condition or procedure; where the
-  question names none and no medicine, a value of it ("K 6.8").
-
-If the library lacks something of the question, only lines that name a medicine asked about, or give a range with a
-value of it, are marked. A section lists the things of the question that it lacks (``lacks``). A study's section has the
-sentences on its population, if a heading of the document introduces them.
+rank is that of its best passage. A study's section has the sentences on its population, if a heading of the document
+introduces them.
 """
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations, groupby
 
 from localmed.domain import Hit, Passage
 from localmed.domain.findings import Line, Question, Section
 from localmed.library.lexical import LexicalIndex
-from localmed.retrieval.subjects import allergens, subjects
-from localmed.retrieval.weights import of_terms
-from localmed.text import measures, medicines, synonyms
-from localmed.text.amounts import amounts
-from localmed.text.furniture import line_spans, states_nothing
+from localmed.retrieval.marks import GENERAL, NAMED, Similar, marked, text_of, things
+from localmed.text import measures, synonyms
+from localmed.text.furniture import line_spans
 from localmed.text.language import content_words, fold
 from localmed.text.negation import after_denial, denied
 from localmed.text.tables import Names, cues
 
 FIRST = 4  # hits that are surely seen
 LONGEST = 6_000  # characters of a section; a longer one is cut around its best passage
-MARKS = 3  # in one section
-PARAGRAPH = 600  # characters of a paragraph that is marked whole
-NEVER = -math.inf  # the score of a line that is not marked
-WORDS = 0.2  # weight of a line's share of rare words beside its similarity; 0.1 to 0.3 give equal results
-FEWER = 0.6  # by words alone: least share of the best line's score
 POPULATION = 300  # characters on a study's population; the first sentence is always whole
-NEAR = 0.15  # largest distance of a mark from the nearest line of all sections
-
-ASKED = 0.1  # added to a line with an amount if the question asks for one
-NAMED = ("conditions", "procedures")  # what is lacking if no section names it
-GENERAL = frozenset({"infection", "alcohol"})  # everyday words among the conditions
-
 _BEYOND = re.compile(r"\b(?:on|with|in|for|of|after|at|since|by)\b")  # "won't wake up on morphine"
 _ABLE = re.compile(r"\b(?:can|able to) (?!not\b|hardly\b|barely\b|only\b)(\w+)")
-_ALLERGY = re.compile(r"allerg|过敏")
 _CLAUSE = re.compile(r"[,.;:?!，。；：？！](?!\d)|\b(?:and|but)\b")
-_CELL = re.compile(r"([^:：;；]{1,80})(?:: |：)([^;；]+)(?:[;；]|$)")  # of a table's row, see ingest/readers/tables.py
-_DEGREE = re.compile(r"(?i)(?:very )?(?:low|high|mild|moderate|severe)(?: risk)?|极?[低中高轻重][度危]?")  # a cell
-
-_medicines = lru_cache(20_000)(medicines.names)  # the lines of a library come again and again
-_amounts = lru_cache(20_000)(amounts)
-_ASKS_AMOUNT = re.compile(
-    r"\b(?:doses?|dosage|dosing|how much|how many|m[gc]g?|micrograms?|units?|mls?|rate|strength)\b"
-    r"|剂量|多少|用量|怎么用|毫克|几毫|几片|滴速|泵",
-    re.IGNORECASE,
-)
-Similar = Callable[[Sequence[str]], Mapping[str, Sequence[float]]]  # ids of passages -> each line's similarity
 
 
 def sections(
@@ -100,91 +58,7 @@ def sections(
             study = studies(hit.passage.collection)
             population = tuple(_population(passages)) if study else ()
             taken.append(Section(hit, lines, len(shown) < len(whole), study, population))
-    taken = _as_denied(taken, read.typed, index.analyse)
-    near = similar(list(dict.fromkeys(line.passage.id for one in taken for line in one.lines)))
-    weights = of_terms(f"{read.typed} {read.further}", index)
-    asked = [one for one in subjects(read) if one.written not in lacking]
-    other_kidneys = measures.of_other_kidneys(f"{read.typed} {read.further}")
-    named = [one for one in asked if one.ingredients]
-    allergic = allergens(read)
-
-    def harms(line: Line) -> bool:
-        """Whether a line is on a medicine that somebody is allergic to: a row on it, or a line without "allergy"."""
-        row = _CELL.match(line.text) if begins_with_a_medicine(line.text) else None
-        met = bool(allergic) and bool(medicines.met_by(allergic, row[2] if row else line.text))
-        return met and (bool(row) or not _ALLERGY.search(fold(line.text)))
-
-    an_amount = bool(_ASKS_AMOUNT.search(read.typed))
-
-    def share(text: str) -> float:
-        return weights.coverage(index.analyse(text))
-
-    holds = measures.range_of(read.typed)
-
-    def in_range(line: Line) -> bool:
-        return holds is not None and holds(line.text)
-
-    def scored(one: Section) -> tuple[Section, list[float]]:
-        above = " ".join((one.best.passage.title, *one.best.passage.headings))
-        of_lines = [_medicines(line.text) if named else frozenset[str]() for line in one.lines]
-        held = medicines.names(above).union(*of_lines) if named else frozenset[str]()
-        on = [any(it.is_among(names) for it in named) for names in of_lines]
-        if not named or any(it.is_among(held) for it in named):  # table rows on other medicines do not count
-            others = [not its and begins_with_a_medicine(line.text) for line, its in zip(one.lines, on, strict=True)]
-        else:  # lines that name another medicine, or under its heading, do not count
-            below = bool(medicines.ingredients(above))
-            others = [
-                below or bool(names and _is_on_a_medicine(line.text))
-                for line, names in zip(one.lines, of_lines, strict=True)
-            ]
-        own = " ".join((above, *(line.text for line, other in zip(one.lines, others, strict=True) if not other)))
-        lacks = tuple(it.written for it in asked if not (it.is_among(held) if it.ingredients else it.is_in(own)))
-        other_people = any(it.written in lacks for it in asked if not it.ingredients)
-        rows = [_cells(line) for line in one.lines]
-        unmarked = [
-            other_people
-            or other
-            or harms(line)
-            or (not its and not ranged if lacking else fits is False)
-            or (fits is None and bool(row) and not share(" ".join(it for _, it in row if not _DEGREE.fullmatch(it))))
-            or (other_kidneys and measures.for_normal_kidneys(line.text))
-            or _states_nothing(line)
-            for line, row, other, fits, its, ranged in zip(
-                one.lines,
-                rows,
-                others,
-                _fitting(one.lines, rows, read.typed),
-                on,
-                map(in_range, one.lines),
-                strict=True,
-            )
-        ]
-        counts = Counter(line.passage.id for line in one.lines)  # no marks if the lines differ from the encoded ones
-        of_passage = {name: iter(near[name]) for name, count in counts.items() if len(near.get(name, ())) == count}
-        nearest = [next(of_passage[line.passage.id]) if line.passage.id in of_passage else 0.0 for line in one.lines]
-        scores = [
-            NEVER if other else score + WORDS * share(line.text) + (ASKED if an_amount and _amounts(line.text) else 0.0)
-            for line, score, other in zip(one.lines, nearest, unmarked, strict=True)
-        ]
-        return replace(one, lacks=lacks), scores
-
-    conditions, names = _conditions(read)
-    if not conditions and not named:
-        conditions, names = _values(read)
-    unnamed = [  # "potassium of 6.5 or higher" names a high potassium
-        bool(conditions) and not names.matches(_text(one)) and not any(map(in_range, one.lines)) for one in taken
-    ]
-    made = [
-        (replace(one, lacks=tuple(dict.fromkeys((*one.lacks, *conditions)))), [NEVER] * len(scores))
-        if lacks
-        else (one, scores)
-        for (one, scores), lacks in zip(map(scored, taken), unnamed, strict=True)
-    ]
-    nearest = max((score for _, scores in made for score in scores), default=0.0)
-    return tuple(
-        replace(one, lines=_marked(one.lines, scores, nearest - NEAR if near else FEWER * max(scores), in_range))
-        for one, scores in made
-    )
+    return marked(_as_denied(taken, read.typed, index.analyse), read, index, similar, lacking)
 
 
 def _with_range(found: Sequence[Hit], question: str) -> list[Hit]:
@@ -272,8 +146,8 @@ def _as_denied(found: Sequence[Section], question: str, analyse: Callable[[str],
 def _opposites(question: str) -> list[tuple[Names, Names]]:
     """The names of each thing that a question says, and what one of them denies: "not awake"."""
     folded = fold(question)
-    things = [one for one in synonyms.named(folded) if not folded[: one.start].endswith("not ")]
-    said = [one.names for one in things if not denied(folded, one.start)]
+    named = [one for one in synonyms.named(folded) if not folded[: one.start].endswith("not ")]
+    said = [one.names for one in named if not denied(folded, one.start)]
     return [(Names(names), Names(no)) for names in said if (no := [one[4:] for one in names if one[:4] == "not "])]
 
 
@@ -288,66 +162,18 @@ def others_answer_better(read: Question, own: Sequence[Section], others: Sequenc
     def ranged(sections: Sequence[Section]) -> bool:
         return holds is not None and any(holds(line.text) for one in sections for line in one.lines)
 
-    names = Names({name for one in _asked(read, ("conditions",)) for name in one.names})
+    names = Names({name for one in things(read, ("conditions",)) for name in one.names})
 
     def headed(sections: Sequence[Section]) -> bool:
         return any(names.matches(fold(" ".join((it.best.passage.title, *it.best.passage.headings)))) for it in sections)
 
-    each = [Names(one.names) for one in _asked(read, NAMED)]
+    each = [Names(one.names) for one in things(read, NAMED)]
 
     def on_all(sections: Sequence[Section]) -> bool:
-        return len(each) > 1 and any(it.marks and all(of.matches(_text(it)) for of in each) for it in sections)
+        return len(each) > 1 and any(it.marks and all(of.matches(text_of(it)) for of in each) for it in sections)
 
     complete = any(it.marks and not it.lacks for it in others) and all(it.lacks for it in own)
     return complete or any(only(others) and not only(own) for only in (headed, on_all, ranged))
-
-
-def _text(section: Section) -> str:
-    """A section with its title and headings, folded."""
-    passage = section.best.passage
-    return fold(" ".join((passage.title, *passage.headings, *(line.text for line in section.lines))))
-
-
-def _conditions(read: Question) -> tuple[tuple[str, ...], Names]:
-    """The conditions and procedures of a question as written; all names of them and of broader conditions within."""
-    asked = _asked(read, NAMED)
-    names = {name for one in asked for name in (one.written, *one.names, *_broader(one.written))}
-    folded = fold(read.typed)
-    typed = read.typed if len(read.typed) == len(folded) else folded
-    return tuple(dict.fromkeys(typed[one.start : one.end] for one in asked)), Names(names)
-
-
-def _values(read: Question) -> tuple[tuple[str, ...], Names]:
-    """The values of a question as written ("K 6.8"); the names of what was measured, and of the conditions."""
-    named = [
-        (one.written, synonyms.named(one.means))
-        for one in read.readings
-        if not one.left_out and any(measures.measured(one.means))
-    ]
-    names = {name for _, things in named for thing in things for name in thing.names}
-    return tuple(written for written, things in named if things), Names(names)
-
-
-def _asked(read: Question, sorts: Sequence[str]) -> list[synonyms.Named]:
-    """The things of these ``sorts`` that a question names and does not deny."""
-    folded = fold(read.typed)
-    return [
-        one
-        for one in synonyms.named(folded)
-        if any(synonyms.is_in(sort, one.written) for sort in sorts)
-        and not GENERAL & {*one.names}
-        and not denied(folded, one.start)
-    ]
-
-
-def _broader(written: str) -> Iterator[str]:
-    """The names of conditions that stand within the name of another one."""
-    parts = written.split() if written.isascii() else [*written]
-    joint = " " if written.isascii() else ""
-    for start in range(len(parts)):
-        for end in range(start + 1, len(parts) + (start > 0)):
-            within = synonyms.named(joint.join(parts[start:end]))
-            yield from (name for it in within if synonyms.is_in("conditions", it.written) for name in it.names)
 
 
 def section_of(passage: Passage, document: Sequence[Passage]) -> tuple[Passage, ...]:
@@ -387,85 +213,3 @@ def _population(document: Iterable[Passage]) -> Iterator[Line]:
         if left < 0 and left != POPULATION - (line.end - line.start):
             return
         yield line
-
-
-def _marked(
-    lines: tuple[Line, ...], scores: Sequence[float], least: float, sure: Callable[[Line], bool]
-) -> tuple[Line, ...]:
-    """``lines`` with marks: the best with a positive score of at least ``least``, and those that are ``sure``.
-
-    A short paragraph is marked whole: of two sentences in it the nearer one may be the less urgent.
-    """
-    order = sorted(range(len(lines)), key=lambda place: (-scores[place], place))[:MARKS]
-    chosen = {place for place in order if scores[place] > 0 and scores[place] >= least}
-    chosen |= {place for place, line in enumerate(lines) if scores[place] > NEVER and sure(line)}
-    for paragraph in _paragraphs(lines):
-        if chosen & {*paragraph} and sum(len(lines[place].text) for place in paragraph) <= PARAGRAPH:
-            chosen |= {place for place in paragraph if scores[place] > NEVER}
-    return tuple(
-        Line(line.passage, line.start, line.end, place in chosen, line.breaks) for place, line in enumerate(lines)
-    )
-
-
-def _paragraphs(lines: Sequence[Line]) -> Iterator[list[int]]:
-    """The places of the lines of each paragraph; a table's row is one by itself."""
-    paragraph: list[int] = []
-    for place, line in enumerate(lines):
-        if paragraph and (line.breaks or line.passage.table or line.passage.id != lines[place - 1].passage.id):
-            yield paragraph
-            paragraph = []
-        paragraph.append(place)
-    yield paragraph
-
-
-def _is_on_a_medicine(text: str) -> bool:
-    """Whether ``text`` names a medicine; what is also measured in blood ("glucose") is none."""
-    return any(one.ingredients and one.classes for one in medicines.mentions(text))
-
-
-@lru_cache(20_000)
-def begins_with_a_medicine(line: str) -> bool:
-    """Whether ``line`` is a table row that begins with a medicine."""
-    row = _CELL.match(line)
-    return bool(row and row.end() < len(line) and medicines.ingredients(row[2]))
-
-
-def _cells(line: Line) -> list[tuple[str, str]]:
-    """The (header, cell) pairs of a table's row."""
-    found = _CELL.findall(line.text) if line.passage.table else []
-    return [(header.strip(), cell.strip()) for header, cell in found] if len(found) > 1 else []
-
-
-def _fitting(lines: Sequence[Line], rows: Sequence[Sequence[tuple[str, str]]], question: str) -> list[bool | None]:
-    """Whether each row's range contains a number of the ``question``; ``None`` for a line without a range.
-
-    A lone number is a range if its table has ranges. Further cells count if the question gives a value of their
-    measure. One of two blood pressures is enough unless a cell says "and".
-    """
-    held = [measures.falls_in(question, *row[0]) if row else None for row in rows]
-    banded = {line.passage.id for line, one in zip(lines, held, strict=True) if one is not None}
-    for place, (line, row) in enumerate(zip(lines, rows, strict=True)):
-        if row and held[place] is None and line.passage.id in banded:
-            held[place] = measures.falls_in(question, *row[0], lone=True)
-        further = _holds_values(row, question)
-        held[place] = held[place] if further is None else held[place] is not False and further
-    return held
-
-
-def _holds_values(row: Sequence[tuple[str, str]], question: str) -> bool | None:
-    """Whether the cells' ranges contain the values that ``question`` gives; ``None`` without such values."""
-    held: dict[str, bool] = {}
-    both = any(cell in ("and", "和", "且") for _, cell in row)
-    for header, cell in row:
-        measure = measures.named(header)
-        if measure and measure.name != "age" and measures.values(question, measure):
-            falls = measures.falls_in(question, header, cell)
-            kind = "" if "blood pressure" in measure.name and not both else measure.name
-            if falls is not None:
-                held[kind] = held.get(kind, False) or falls
-    return all(held.values()) if held else None
-
-
-def _states_nothing(line: Line) -> bool:
-    passage = line.passage
-    return passage.doubtful or states_nothing(line.text, (passage.title, *passage.headings))

@@ -38,7 +38,7 @@ from localmed.domain.parts import CautionPart, InteractionPart, NotJudgedPart, P
 from localmed.domain.patient import PatientRecord
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.conflicts import differences
-from localmed.retrieval.sections import begins_with_a_medicine
+from localmed.retrieval.marks import begins_with_a_medicine
 from localmed.retrieval.tiers import Tier
 from localmed.text import measures, medicines, synonyms
 from localmed.text.language import content_words, detect, fold

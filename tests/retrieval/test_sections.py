@@ -25,7 +25,8 @@ from localmed.domain.findings import Question, Reading, Section
 from localmed.library.lexical import LexicalIndex
 from localmed.library.library import Library
 from localmed.presentation import finding as shown
-from localmed.retrieval.sections import LONGEST, MARKS, others_answer_better, sections
+from localmed.retrieval.marks import MARKS
+from localmed.retrieval.sections import LONGEST, others_answer_better, sections
 from localmed.text.furniture import states_nothing
 from localmed.workflows.receipts import shown_section
 from tests.fakes import HashedWords, built
