@@ -110,7 +110,7 @@ class SectionView:
     ``runs`` are its text in order. The link opens ``start:end`` of the passage ``passage_id``, the source ``marker``,
     in ``document``. ``whole``: its text is shown, not only a sentence. ``pictures`` replace doubtful tables. ``pages``
     are those of its marks, or of its first line if it has none. ``lacks`` says what of the question it does not name.
-    ``aside``: nothing of it is marked, and it is none of the first.
+    ``aside``: nothing of it is marked, and it is none of the first, nor of their documents.
     """
 
     title: str
@@ -300,8 +300,8 @@ def _sections(
     """The ``first`` sections whole; then short ones, as many or of the same documents; then what the marks say."""
     documents = {known[section.best].passage.document_id for section in sections[:first]}
     for place, section in enumerate(sections):
-        aside = not section.marks and 0 < first <= place
         of_first = known[section.best].passage.document_id in documents
+        aside = not section.marks and 0 < first <= place and not of_first
         short = _is_short(section) and (place < 2 * first or of_first)
         other = _other_kidney_value(question, section, known, language)
         yield _section(section, known, day, language, place < first or (short and not aside), aside, other)

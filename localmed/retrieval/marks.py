@@ -112,8 +112,8 @@ def marked(
     near = similar(list(dict.fromkeys(line.passage.id for one in sections for line in one.lines)))
     asked = _asked_about(read, index, lacking)
     conditions, names = _conditions(read)
-    if not conditions and not asked.medicines:
-        conditions, names = _values(read)
+    if not conditions:
+        conditions, names = _values(read, bool(asked.medicines))
     made = []
     for one in sections:
         others, on = _on_others(one, asked)
@@ -236,12 +236,15 @@ def _conditions(read: Question) -> tuple[tuple[str, ...], Names]:
     return tuple(dict.fromkeys(typed[one.start : one.end] for one in asked)), Names(names)
 
 
-def _values(read: Question) -> tuple[tuple[str, ...], Names]:
-    """The values of a question as written ("K 6.8"); the names of what was measured, and of the conditions."""
+def _values(read: Question, of_medicine: bool) -> tuple[tuple[str, ...], Names]:
+    """The values of a question as written ("K 6.8"); the names of what was measured, and of the conditions.
+
+    ``of_medicine``: only those beyond a bound; an eGFR goes with a dose by the other kidney value too.
+    """
     named = [
         (one.written, synonyms.named(one.means))
         for one in read.readings
-        if not one.left_out and any(measures.measured(one.means))
+        if not one.left_out and any(measures.measured(one.means)) and (", " in one.means or not of_medicine)
     ]
     names = {name for _, things in named for thing in things for name in thing.names}
     return tuple(written for written, things in named if things), Names(names)

@@ -201,6 +201,9 @@ def test_an_overdose_of_any_amount_and_a_clot() -> None:
         "repeat lactate in 2 to 4 hours",
     ):
         assert red_flags(said) == ()
+    assert red_flags("stroke, onset 3h ago, can we thrombolyse") == red_flags("急性脑梗 发病3小时") == ("stroke",)
+    assert red_flags("septic shock, which fluid") == ("sepsis",)
+    assert red_flags("had a stroke three years ago, takes aspirin") == ()
     assert "clot" in red_flags("a swollen calf and breathlessness")
     for said in (
         "My calf is swollen and hurts after a long flight",
