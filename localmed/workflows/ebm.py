@@ -138,7 +138,7 @@ def _by_tiers(case: Case, filters: SearchFilter, plan: Plan, provenance: Provena
     whole = replace(
         found[0],
         searched=plan.searched,
-        notes=(*dict.fromkeys(note for one in found for note in one.notes), *plan.lacking),
+        notes=(*dict.fromkeys(note for one in found for note in one.notes), *plan.lacking, *plan.outside),
     )
     of_tiers = sorted((it.receipts for it in found if it.receipts), key=lambda it: NEAREST.index(it.closeness))
     if not of_tiers:

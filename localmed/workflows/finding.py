@@ -45,12 +45,16 @@ class Plan:
 
     @property
     def lacking(self) -> Notes:
-        """Notes on collections that the tiers name and the library lacks, and on those that no tier names."""
+        """A note on collections that the tiers name and the library lacks."""
         names = dict.fromkeys(name for tier in self.tiers for name in tier.skipped)
         shown = tuple(Message(f"source.kind.{name}") if name in set(Kind) else name for name in names)
-        outside = tuple(name for tier in self.tiers for name in tier.outside)
-        notes = (message("workflow.skipped", names=shown),) if shown else ()
-        return (*notes, message("workflow.outside", names=outside)) if outside else notes
+        return (message("workflow.skipped", names=shown),) if shown else ()
+
+    @property
+    def outside(self) -> Notes:
+        """A note on collections that no tier names."""
+        names = tuple(name for tier in self.tiers for name in tier.outside)
+        return (message("ebm.outside", names=names),) if names else ()
 
     @property
     def judged(self) -> bool:
