@@ -136,24 +136,27 @@ def _on_others(section: Section, asked: _Asked) -> tuple[list[bool], list[bool]]
     If the section names one, or none is asked about, table rows on other medicines are; else all lines that name a
     medicine, or stand under the name of one.
     """
-    above, wanted = _above(section), asked.medicines
+    wanted = asked.medicines
     of_lines = [_medicines(line.text) if wanted else frozenset[str]() for line in section.lines]
     on = [any(it.is_among(names) for it in wanted) for names in of_lines]
-    held = medicines.names(above).union(*of_lines) if wanted else frozenset[str]()
-    if not wanted or any(it.is_among(held) for it in wanted):
+    if not wanted or any(it.is_among(_held(section, asked)) for it in wanted):
         return [not its and begins_with_a_medicine(line.text) for line, its in zip(section.lines, on, strict=True)], on
-    below = bool(medicines.ingredients(above))
+    below = bool(medicines.ingredients(_above(section)))
     named = zip(section.lines, of_lines, strict=True)
     return [below or bool(names and _is_on_a_medicine(line.text)) for line, names in named], on
 
 
 def _lacks(section: Section, asked: _Asked, others: Sequence[bool]) -> tuple[str, ...]:
     """The subjects that neither the section's lines, but those on ``others``, nor its headings name."""
-    above = _above(section)
-    own = " ".join((above, *(line.text for line, other in zip(section.lines, others, strict=True) if not other)))
-    names = (_medicines(line.text) for line in section.lines) if asked.medicines else ()
-    held = medicines.names(above).union(*names) if asked.medicines else frozenset[str]()
+    lines = (line.text for line, other in zip(section.lines, others, strict=True) if not other)
+    own, held = " ".join((_above(section), *lines)), _held(section, asked)
     return tuple(it.written for it in asked.subjects if not (it.is_among(held) if it.ingredients else it.is_in(own)))
+
+
+def _held(section: Section, asked: _Asked) -> frozenset[str]:
+    """The medicines that a section and its headings name; none are looked for if none is asked about."""
+    lines = (_medicines(line.text) for line in section.lines)
+    return medicines.names(_above(section)).union(*lines) if asked.medicines else frozenset()
 
 
 def _left_out(section: Section, asked: _Asked, others: Sequence[bool], on: Sequence[bool]) -> list[bool]:
@@ -223,8 +226,7 @@ def _above(section: Section) -> str:
 
 def text_of(section: Section) -> str:
     """A section with its title and headings, folded."""
-    passage = section.best.passage
-    return fold(" ".join((passage.title, *passage.headings, *(line.text for line in section.lines))))
+    return fold(" ".join((_above(section), *(line.text for line in section.lines))))
 
 
 def _conditions(read: Question) -> tuple[tuple[str, ...], Names]:

@@ -25,6 +25,8 @@ from localmed.domain import (
     Passage,
     Receipts,
     SearchFilter,
+    ShownLine,
+    ShownSection,
     Statement,
     message,
 )
@@ -476,6 +478,15 @@ def test_text_for_a_model_is_given_to_none_and_stays_for_people() -> None:
     assert given
     assert not [text for text in given if text in STUDY.text]
     assert STUDY in [piece.passage for piece in answer.evidence]
+
+
+def test_of_all_tiers_what_is_marked_comes_first() -> None:
+    def tier(marker: str, marked: bool) -> Receipts:
+        section = ShownSection(marker, (ShownLine(marker, 0, 4, marked),))
+        return Receipts(sections=(section,), others=(section,), closeness=Closeness.CLOSE)
+
+    both = merged((tier("1", False), tier("2", True), tier("3", False)))
+    assert [one.best for one in both.sections] == [one.best for one in both.others] == ["2", "1", "3"]
 
 
 def test_a_labelled_question_passes_the_role_by() -> None:
