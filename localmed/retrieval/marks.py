@@ -14,7 +14,7 @@ question. Not marked:
   question names none and no medicine, a value of it ("K 6.8").
 
 If the library lacks something of the question, only lines that name a medicine asked about, or give a range with a
-value of it, are marked. A section lists the things of the question that it lacks (``lacks``).
+value of it and name no medicine, are marked. A section lists the things of the question that it lacks (``lacks``).
 """
 
 from __future__ import annotations
@@ -167,10 +167,13 @@ def _left_out(section: Section, asked: _Asked, others: Sequence[bool], on: Seque
     def shares_nothing(row: Sequence[tuple[str, str]]) -> bool:
         return bool(row) and not asked.share(" ".join(cell for _, cell in row if not _DEGREE.fullmatch(cell)))
 
+    def is_on_what_is_there(line: Line, its: bool) -> bool:
+        return its or (asked.in_range(line) and not _is_on_a_medicine(line.text))
+
     return [
         other
         or asked.harms(line)
-        or (not its and not asked.in_range(line) if asked.lacking else fits is False)
+        or (not is_on_what_is_there(line, its) if asked.lacking else fits is False)
         or (fits is None and shares_nothing(row))
         or (asked.other_kidneys and measures.for_normal_kidneys(line.text))
         or _states_nothing(line)

@@ -218,6 +218,15 @@ def test_where_the_library_lacks_something_only_lines_that_name_what_it_has_are_
         assert lacking not in section.lacks, "that is said once, above the sections"
 
 
+def test_the_range_of_another_medicine_is_not_marked_for_one_that_no_document_has(index: LexicalIndex) -> None:
+    lines = ("If eGFR is below 30, stop metformin.", "An eGFR below 30 is severe impairment.")
+    passage = of_section("\n".join(lines), "Kidneys", "0-")
+    (section,) = made(
+        index, (passage,), "dabigatran at eGFR 20", 0, similar={passage.id: (0.9, 0.8)}, lacking=("dabigatran",)
+    )
+    assert [line.text for line in section.marks] == [lines[1]]
+
+
 def test_a_short_paragraph_is_marked_whole(index: LexicalIndex) -> None:
     probable, possible, fluid = (
         "Give antibiotics within one hour.",
