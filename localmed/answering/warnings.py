@@ -36,7 +36,7 @@ QUOTED = 5  # sentences below a warning; all names stand above them
 NAMED = (EntryKind.MEDICINE, EntryKind.NAMED)
 _REACTION = cues("records", "quoted")
 _VALUE = r"(?:\s*(?:was|is|of|[:=]))?\s*\d[\d.]*(?!\s*(?:m?g|mcg|ml|tab|cap|[%\d.])|\s*mmol\s+(?:bd|tds|od|daily))"
-_ALLERGIC_TO, _ALLERGY = re.compile(r"\ballerg(?:y|ic) to $"), re.compile(r" allergy\b(?!\s*:)|过敏|皮试阳性")
+_BOUND = re.compile(r"[<>≥≤]")
 _OR = re.compile(r"\s*(?:[,，、/]|,?\s*\bor\b|或)\s*")
 _BETWEEN = re.compile(r"[;；]\s*")  # cells of a row
 _AND = re.compile(r"\s*(?:and\b|并?且|和|及)\s*", re.IGNORECASE)  # a cell between two ranges, or before the second
@@ -84,14 +84,7 @@ def taken(entry: RecordEntry) -> frozenset[str]:
         return own
     both = own & {one.name for one in measures.all_measures()}
     values = {name for name in both if re.search(rf"(?i)\b{name}\b{_VALUE}", entry.words)}
-    folded = fold(aligned(entry.words))
-    allergens = [one for one in medicines.mentions(folded) if _is_allergen(folded, one)]
-    return own - values - {name for one in allergens for name in one.ingredients}
-
-
-def _is_allergen(text: str, mention: medicines.Mention) -> bool:
-    """Whether a word for an allergy stands right beside a medicine."""
-    return bool(_ALLERGIC_TO.search(text[: mention.start]) or _ALLERGY.match(text, mention.end))
+    return own - values - {name for one in medicines.allergens(entry.words) for name in one.ingredients}
 
 
 def all_taken(record: PatientRecord) -> frozenset[str]:
@@ -319,7 +312,7 @@ def _has_both_kidneys(known: Known) -> bool:
 
 def known_values(record: PatientRecord) -> Known:
     """By measure and value: the results, then with its words those only quoted, measured nobody knows when."""
-    quoted = [entry for entry in record.entries if entry.kind is EntryKind.UNREAD]
+    quoted = [entry for entry in record.entries if entry.kind is EntryKind.UNREAD and not _BOUND.search(entry.text)]
     found = [(one, entry.words) for entry in quoted for one in measures.measured(fold(aligned(entry.text)))]
     once: dict[tuple[str, float], tuple[Measured, str]] = {}
     for one, words in (*((one, "") for one in record.results), *found):

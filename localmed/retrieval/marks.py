@@ -28,7 +28,7 @@ from functools import lru_cache
 
 from localmed.domain.findings import Line, Question, Section
 from localmed.library.lexical import LexicalIndex
-from localmed.retrieval.subjects import Subject, allergens, subjects
+from localmed.retrieval.subjects import Subject, subjects
 from localmed.retrieval.weights import of_terms
 from localmed.text import measures, medicines, synonyms
 from localmed.text.amounts import amounts
@@ -96,7 +96,7 @@ def _asked_about(read: Question, index: LexicalIndex, lacking: Sequence[str]) ->
         read.typed,
         known,
         tuple(one for one in known if one.ingredients),
-        allergens(read),
+        ", ".join(one.written for one in medicines.allergens(both)),
         measures.range_of(read.typed),
         measures.of_other_kidneys(both),
         bool(_ASKS_AMOUNT.search(read.typed)),

@@ -38,8 +38,7 @@ _AGE = re.compile(  # "3y" only at the start: "AF 3y"
 )
 _WEIGHT = re.compile(r"(?<![\d.])(\d{1,2})(?:\.\d)? ?(?:kg\b|公斤|千克)(?! ?\w*loss)", re.IGNORECASE)
 _NO = re.compile(r"(\bnon[- ]?|\bnot (a )?|非)$")  # not about such people
-_ALLERGIC, _ALLERGIC_TO = re.compile(r"[- ]*(?:allerg|过敏)"), re.compile(r"(?:allerg\w* to|对) ?$")
-_BEFORE, _AFTER = re.compile(r"(allerg\w* to|对|耐) ?$"), re.compile(r"[- ]*(resist|allerg|过敏|耐药)")  # not asked for
+_RESISTS = re.compile(r"[- ]*(?:resist|耐药)")  # not asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +64,11 @@ def subjects(read: Question) -> tuple[Subject, ...]:
     means = {fold(one.written): one.means for one in read.readings if one.written and not one.left_out}
     spelt = {name: one for name, one in means.items() if {*fold(one).split()} <= medicines.words(one)}
     text = " ".join((read.typed, *spelt.values()))
-    folded = fold(text)
+    folded, allergens = fold(text), medicines.allergens(text)
     for one in medicines.mentions(text):
         asked = one.ingredients != (one.written,) or one.written not in spelt  # "gentamycin" is read as gentamicin
-        asked = asked and not (
-            _BEFORE.search(folded[max(0, one.start - NEAR) : one.start]) or _AFTER.match(folded[one.end :])
-        )
+        resisted = folded[: one.start].endswith("耐") or _RESISTS.match(folded, one.end)
+        asked = asked and not resisted and one not in allergens
         if asked and one.ingredients and one.classes:  # what is also measured in blood has no class
             found.setdefault(one.ingredients, Subject(spelt.get(one.written, one.written), one.ingredients))
     folded = fold(f"{read.typed} {read.further}")
@@ -83,16 +81,6 @@ def subjects(read: Question) -> tuple[Subject, ...]:
     if (child := _child(read.typed)) and not any(one.names for one in found.values()):
         found[child] = Subject(child, names=Names((*synonyms.population(child), *AGES)))
     return tuple(found.values())
-
-
-def allergens(read: Question) -> str:
-    """The medicines that a question says somebody is allergic to."""
-    folded = fold(f"{read.typed} {read.further}")
-    return ", ".join(
-        one.written
-        for one in medicines.mentions(folded)
-        if _ALLERGIC.match(folded[one.end :]) or _ALLERGIC_TO.search(folded[max(0, one.start - NEAR) : one.start])
-    )
 
 
 def _child(typed: str) -> str:

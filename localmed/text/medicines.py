@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import chain
+from itertools import chain, pairwise
 
 from localmed.text.language import HAN, fold
 from localmed.text.tables import Names, key, listed, rows, table
@@ -22,6 +22,11 @@ _GIVEN = re.compile(
     r"\b(?:needed|needing|required|requiring|given|gave|treated with|got|received)\b[^,;]*|(?:给予|使用|予以)[^，；]*",
     re.IGNORECASE,
 )
+_ALLERGIC_TO = re.compile(r"\ballerg(?:y|ies|ic) to $")
+_ALLERGY = re.compile(r"[- ]*(?:allerg(?:y|ies|ic)\b(?! to\b)(?!\s*:)|过敏|皮试阳性)")
+_TO_CHINESE = re.compile(r"[^，。；,;对]{0,8}过敏")  # behind 对 and a list
+_ONE_AND = re.compile(r"\s*(?:,?\s*(?:\band\b|\bor\b)|[&/]|及|和|与|或)\s*")
+_COMMA = re.compile(r"\s*[,，、]\s*")
 _NO_ENDING = frozenset(["nystatin", "cholesterol", "histidine", "program", "vir", "phenazone"])
 
 
@@ -177,6 +182,36 @@ def met_by(allergy: str, text: str) -> tuple[str, ...]:
     taken = {name for mention in allergic for name in mention.ingredients}
     met = (it for it in mentions(text) if own & {*it.classes} or taken & {*it.ingredients})
     return tuple(dict.fromkeys(mention.written for mention in met))
+
+
+def allergens(text: str) -> tuple[Mention, ...]:
+    """The medicines that ``text`` says somebody is allergic to: "allergic to A, B and C", "A allergy", "对A、B过敏"."""
+    folded = fold(text)
+    return tuple(it for one in _lists(folded) for it in _allergens(folded, one))
+
+
+def _lists(folded: str) -> list[list[Mention]]:
+    """The medicines of ``folded``, in lists that only commas, "and" or "or" part."""
+    lists = list[list[Mention]]()
+    for one in mentions(folded):
+        end = lists[-1][-1].end if lists else len(folded)
+        if _COMMA.fullmatch(folded, end, one.start) or _ONE_AND.fullmatch(folded, end, one.start):
+            lists[-1].append(one)
+        else:
+            lists.append([one])
+    return lists
+
+
+def _allergens(folded: str, listed: list[Mention]) -> list[Mention]:
+    """Those of a list beside a word for an allergy, as far as "and" goes on: another medicine may follow a comma."""
+    joint = [bool(_ONE_AND.fullmatch(folded, one.end, other.start)) for one, other in pairwise(listed)]
+    before, end = folded[: listed[0].start].rstrip(), listed[-1].end
+    if before.endswith("对") and _TO_CHINESE.match(folded, end):
+        return listed
+    to, of = _ALLERGIC_TO.search(f"{before[-20:]} "), _ALLERGY.match(folded, end)
+    last = max((place + 1 for place, is_joint in enumerate(joint) if is_joint), default=0)
+    first = max((place + 1 for place, is_joint in enumerate(joint) if not is_joint), default=0)
+    return listed[: last + 1] if to else listed[first:] if of else []
 
 
 def named_in(taken: str, text: str, pairs: bool = False) -> tuple[str, ...]:

@@ -745,10 +745,36 @@ def test_an_allergy_before_a_denial_of_something_else(written: str, allergies: t
     assert text(written).allergies == allergies
 
 
+@pytest.mark.parametrize(
+    ("behind", "medicines", "quoted"),
+    [
+        (
+            "Allergic to penicillin, trimethoprim and aspirin.",
+            ("metformin 500 mg bd",),
+            "Allergic to penicillin, trimethoprim and aspirin",
+        ),
+        ("对青霉素、磺胺类过敏。", ("metformin 500 mg bd",), "对青霉素、磺胺类过敏"),
+    ],
+)
+def test_what_somebody_is_allergic_to_is_no_medicine_of_the_list_above(
+    behind: str, medicines: tuple[str, ...], quoted: str
+) -> None:
+    record = text(f"Medicines:\n- metformin 500 mg bd\n{behind}")
+    assert record.medications == medicines
+    assert {one.words for one in record.entries if one.kind is EntryKind.UNREAD} == {quoted}
+    assert not [one for one in record.entries if one.kind is EntryKind.NAMED]
+
+
+def test_a_bound_is_no_value() -> None:
+    record = text("72F. eGFR >90, INR 2.4.")
+    assert [one.name for one in record.results] == ["INR"]
+    assert "eGFR: >90 mL/min/1.73 m²" in [one.text for one in record.entries]
+
+
 def test_a_doubtful_line_that_names_a_medicine_spoils_no_other_line() -> None:
     listed = "Current medication:\n- Bisoprolol 2.5 mg od\n- Warfarin 3 mg od (target INR 2-3)\n"
     for behind, medicines in (
-        ("Ibuprofen was taken last week, now stopped.", ("Bisoprolol 2.5 mg od",)),
+        ("Ibuprofen was taken last week, now stopped.", ("Bisoprolol 2.5 mg od", "Warfarin 3 mg od (target INR 2-3)")),
         ("All stopped on admission.", ()),
         ("Aspirin: both stopped.", ()),
     ):

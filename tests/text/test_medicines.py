@@ -85,6 +85,24 @@ def test_names_that_are_everyday_words_too(text: str) -> None:
     assert not medicines.names(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("allergic to penicillin, trimethoprim and aspirin", ["penicillin", "trimethoprim", "aspirin"]),
+        ("allergic to penicillin, warfarin 3 mg od", ["penicillin"]),
+        ("warfarin, penicillin allergy", ["penicillin"]),
+        ("Penicillin-allergic, which antibiotic?", ["penicillin"]),
+        ("Penicillin allergies: none", []),
+        ("对青霉素及头孢均过敏", ["青霉素", "头孢"]),
+        ("对青霉素、磺胺类过敏", ["青霉素", "磺胺类"]),
+        ("华法林、青霉素过敏", ["青霉素"]),
+        ("对华法林的作用", []),
+    ],
+)
+def test_what_somebody_is_allergic_to(text: str, expected: list[str]) -> None:
+    assert [one.written for one in medicines.allergens(text)] == expected
+
+
 def test_a_short_everyday_name_counts_where_it_stands_alone() -> None:
     assert medicines.ingredients("对安定过敏") == {"diazepam"}
     assert medicines.ingredients("可定 10mg 每晚") == {"rosuvastatin"}

@@ -88,6 +88,8 @@ _NOT_NOW, _RELATIVE, _QUOTED = (cues("records", name) for name in ("not_now", "r
 _DOUBT = (cues("negation", "record"), _NOT_NOW, cues("records", "unsure"), _RELATIVE)
 _AIMED, _QUALIFIERS = cues("records", "aimed"), cues("records", "qualifiers")
 _HARM, _OTHER_TIME = cues("records", "not_taken"), cues("records", "other_time")
+_BRACKET = re.compile(r"[(（][^()（）\n]*[)）]")
+_AIM = re.compile(r"\b(?:target|aim|goal|range)\b|目标|\d ?[-–] ?\d", re.IGNORECASE)
 _YEAR = re.compile(r"(?<![\d.])(?:19|20)\d\d(?![\d.])")  # medicines or values of another time
 _NOTHING = {name: in_characters(words) for name, words in _TABLE["nothing"].items()}
 _SAYS_NONE = re.compile(
@@ -209,6 +211,7 @@ class _Prose:
     def __init__(self, text: str) -> None:
         self.text, self.folded, self.language = text, fold(aligned(text)), detect(text)
         self.mentions = medicines.mentions(self.folded)
+        self.allergens = medicines.allergens(self.folded)
         self.measured = list(measures.measured(self.folded))
         headings = [mark for mark in _HEADING.finditer(text) if not _is_entry(mark)]
         self._headings = {mark.end(): mark.start() for mark in headings}
@@ -247,7 +250,7 @@ class _Prose:
         for mention in self.mentions:
             first, last = self.sentence(mention.start)
             heading = first if first in known else self._headings.get(first, first)
-            doubtful += [mention] if _NOT_NOW.search(self.text, heading, last) else []
+            doubtful += [mention] if _NOT_NOW.search(_without_aims(self.text[heading:last])) else []
         return frozenset(name for mention in doubtful for name in mention.ingredients)
 
     def entry(self, kind: EntryKind, start: int, end: int, text: str = "") -> RecordEntry:
@@ -284,6 +287,11 @@ def _is_condition(item: str) -> bool:
     for one in reversed(named):
         rest = f"{rest[: one.start]} {rest[one.end :]}"
     return bool(named) and not _LETTER.search(_QUALIFIERS.sub(" ", _STAGE.sub(" ", rest)))
+
+
+def _without_aims(text: str) -> str:
+    """``text`` without brackets that say what a value should be: "warfarin 3 mg (target INR 2.5)"."""
+    return _BRACKET.sub(lambda match: " " if _AIM.search(match[0]) and measures.mentioned(match[0]) else match[0], text)
 
 
 def _is_doubtful(text: str) -> bool:
@@ -354,7 +362,7 @@ def _read_medicines(prose: _Prose, one: _List) -> Iterator[RecordEntry]:
     """
 
     def doubtful(line: str) -> bool:
-        return any(cue.search(line) for cue in (*_DOUBT, _HARM, _YEAR))
+        return any(cue.search(_without_aims(line)) for cue in (*_DOUBT, _HARM, _YEAR, _QUOTED))
 
     behind, text = _line_after(prose, one), prose.text[one.start : one.end]
     around = (*text.split("\n"), *(() if medicines.mentions(behind) else (behind,)))
@@ -377,7 +385,7 @@ def _read_medicines(prose: _Prose, one: _List) -> Iterator[RecordEntry]:
 
 def _examine_item(item: str) -> tuple[bool, bool, int]:
     """Whether an entry names a medicine, whether it has an amount, and the number of words besides directions."""
-    rest = fold(item)
+    rest = fold(_without_aims(item))
     mentions = medicines.mentions(rest)
     for mention in reversed(mentions):
         rest = f"{rest[: mention.start]} {rest[mention.end :]}"
@@ -465,7 +473,8 @@ def _is_values(line: str) -> bool:
 
 
 def _result_entry(prose: _Prose, kind: EntryKind, result: Measured) -> RecordEntry:
-    text = f"{measure_name(result, prose.language)}: {result.written}"
+    bound = _BOUND.search(prose.text, result.start, result.end)
+    text = f"{measure_name(result, prose.language)}: {bound[0] if bound else ''}{result.written}"
     return prose.entry(kind, result.start, result.end, text)
 
 
@@ -515,7 +524,7 @@ def _name_medicines(prose: _Prose, listed: Iterable[RecordEntry]) -> Iterator[Re
     told = set[tuple[str, ...]]()
     for mention in prose.mentions:
         again = mention.ingredients in told and _NOT_NOW.search(prose.text, *prose.sentence(mention.start))
-        if mention.start not in covered and not again:
+        if mention.start not in covered and not again and mention not in prose.allergens:
             told.add(mention.ingredients)
             yield prose.entry(EntryKind.NAMED, mention.start, mention.end)
 
@@ -529,7 +538,8 @@ def _quote_reactions(prose: _Prose, listed: Iterable[RecordEntry]) -> Iterator[R
     outside = (sentence for sentence in prose.sentences if sentence[0] not in within)
     for start, end in sorted(chain(items, outside)):
         if start not in covered and _QUOTED.search(prose.text, start, end):
-            yield prose.entry(EntryKind.UNREAD, start, end)
+            ends = (it.end for it in prose.allergens if start < it.start < prose.line_end(start))  # "to A, B and C"
+            yield prose.entry(EntryKind.UNREAD, start, max((end, *ends)))
     for one in lists:  # "Allergies: penicillin. Sulfa. Latex", "PMH: HTN: no; asthma: yes": the line may go on with it
         if one.name != "medications" and not _NEW_LINE.match(prose.text, one.start):
             for rest in _ON_ITS_LINE.finditer(prose.text, one.end, prose.line_end(one.end)):
