@@ -40,11 +40,15 @@ ALL = "*"  # in ``left_out``: every reading
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A part of the question as ``written``, and what it ``means``: searched as well, unless ``left_out``."""
+    """A part of the question as ``written``, and what it ``means``: searched as well, unless ``left_out``.
+
+    ``called``: the names of a value beyond a bound, which are part of what it means ("high potassium").
+    """
 
     written: str
     means: str
     left_out: bool = False
+    called: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,9 +148,9 @@ class SectionView:
 
     @property
     def excerpt(self) -> str:
-        """Its marked sentences, or the first one, with "…" for what is left out between and after them."""
+        """Its marked sentences with "…" for what is left out between and after them; "" if none is marked."""
         pieces = self.pieces
-        chosen = [place for place, piece in enumerate(pieces) if piece.marked] or [0]
+        chosen = [place for place, piece in enumerate(pieces) if piece.marked]
         gaps = [" " if after == place + 1 else LEFT_OUT for place, after in pairwise((*chosen, len(pieces)))]
         return "".join(pieces[place].text + gap for place, gap in zip(chosen, gaps, strict=True)).rstrip()
 
@@ -209,6 +209,7 @@ def view(answer: Answer, language: str) -> FindingView | None:
     others_first = found.others_first or len(lacked_by_all) < len(lacked_own)  # only the other language names it
     lacked = () if marked else lacked_by_all
     holds = _holds_a_value(answer.question, own, known)  # what is to be done at this value is no far section
+    apart = () if lacked_own or found.absent else _apart((*own, *others))
     lacking = not holds and bool(lacked or (found.absent and not marked))
     nothing = not holds and found.closeness is Closeness.NOTHING_NEAR
     far = nothing or lacking
@@ -227,7 +228,7 @@ def view(answer: Answer, language: str) -> FindingView | None:
     return FindingView(
         readings,
         tuple(_read_as(readings, language)),
-        tuple(_sections(own, known, day, language, whole, answer.question)),
+        tuple(_sections(own, known, day, language, whole, answer.question, others_first)),
         tuple(_sections(others, known, day, language, elsewhere, answer.question)),
         joined(sorted(titles), language),
         words(message("search.words_only"), language) if by_words else "",
@@ -243,6 +244,7 @@ def view(answer: Answer, language: str) -> FindingView | None:
         (
             *(words(message("finding.absent", name=one_line(one)), language) for one in absent),
             *([words(message("finding.lacked", names=lacked), language)] if lacked else ()),
+            *([words(message("finding.not_together", names=apart), language)] if apart else ()),
         ),
     )
 
@@ -277,6 +279,12 @@ def _lacked(sections: Sequence[ShownSection]) -> tuple[str, ...]:
     return tuple(one_line(name) for name in each[0] if all(name in others for others in each)) if each else ()
 
 
+def _apart(sections: Sequence[ShownSection]) -> tuple[str, ...]:
+    """What the question names and only different ones of ``sections`` name: none names all of it."""
+    each = [one.lacks for one in sections]
+    return tuple(dict.fromkeys(one_line(name) for names in each for name in names)) if all(each) else ()
+
+
 def _reading(one: Reading) -> Message:
     return message("finding.reading", written=one_line(one.written), means=one_line(one.means))
 
@@ -295,13 +303,17 @@ def _read_as(readings: Sequence[ReadingView], language: str) -> Iterator[str]:
 
 
 def _sections(
-    sections: Sequence[ShownSection], known: dict[str, Evidence], day: str, language: str, first: int, question: str
-) -> Iterator[SectionView]:
-    """The ``first`` sections whole; then short ones, as many or of the same documents; then what the marks say."""
+    sections: Sequence[ShownSection], known: dict[str, Evidence], day: str, language: str, first: int, question: str,
+    others_first: bool = False,
+) -> Iterator[SectionView]:  # fmt: skip
+    """The ``first`` sections whole; then short ones, as many or of the same documents; then what the marks say.
+
+    ``others_first``: those of another language stand above them.
+    """
     documents = {known[section.best].passage.document_id for section in sections[:first]}
     for place, section in enumerate(sections):
         of_first = known[section.best].passage.document_id in documents
-        aside = not section.marks and 0 < first <= place and not of_first
+        aside = not section.marks and first <= place and not of_first and (first > 0 or others_first)
         short = _is_short(section) and (place < 2 * first or of_first)
         other = _other_kidney_value(question, section, known, language)
         yield _section(section, known, day, language, place < first or (short and not aside), aside, other)
@@ -409,10 +421,11 @@ Mark = tuple[Passage, int, int]  # characters of a passage
 
 @dataclass(frozen=True, slots=True)
 class HeadedText:
-    """The sentences and rows under ``headings``."""
+    """The sentences and rows of ``passages`` under ``headings``."""
 
     headings: str
     pieces: tuple[Piece, ...]
+    passages: tuple[str, ...] = ()
 
 
 def parts(document: Sequence[Passage]) -> list[tuple[Passage, ...]]:
@@ -431,9 +444,11 @@ def parts(document: Sequence[Passage]) -> list[tuple[Passage, ...]]:
 def under_headings(part: Sequence[Passage], marks: Sequence[Mark], language: str) -> tuple[HeadedText, ...]:
     """``part`` as it is shown, with ``marks``."""
     found = []
-    for headings, passages in groupby(part, key=lambda one: [name for name in one.headings if name != one.title]):
+    for headings, run in groupby(part, key=lambda one: [name for name in one.headings if name != one.title]):
+        passages = tuple(run)
         pieces = tuple(piece for passage in passages for piece in _text_pieces(passage, marks))
-        found.append(HeadedText(joined(map(one_line, headings), language, WITHIN), pieces))
+        ids = tuple(passage.id for passage in passages)
+        found.append(HeadedText(joined(map(one_line, headings), language, WITHIN), pieces, ids))
     return tuple(found)
 
 

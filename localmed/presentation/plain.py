@@ -93,7 +93,7 @@ def _section(section: SectionView, far: bool, marker: str) -> Iterator[str]:
     yield f"[{marker}] {' · '.join(filter(None, (section.title, *section.details, section.lacks, *section.warnings)))}"
     yield from filter(None, (section.place,))
     if not section.whole:
-        yield from () if far else (section.excerpt,)
+        yield from () if far or not section.excerpt else (section.excerpt,)
         return
     for run in section.runs:
         for block in blocks(run.pieces) if run.open else ():

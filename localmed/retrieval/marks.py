@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from localmed.domain.findings import Line, Question, Section
+from localmed.domain.findings import Line, Question, Reading, Section
 from localmed.library.lexical import LexicalIndex
 from localmed.retrieval.subjects import Subject, subjects
 from localmed.retrieval.weights import of_terms
@@ -112,21 +112,25 @@ def marked(
     near = similar(list(dict.fromkeys(line.passage.id for one in sections for line in one.lines)))
     asked = _asked_about(read, index, lacking)
     conditions, names = _conditions(read)
-    if not conditions:
-        conditions, names = _values(read, bool(asked.medicines))
+    values, of_values = _values(read, bool(conditions or asked.medicines))
     made = []
     for one in sections:
         others, on = _on_others(one, asked)
         lacks = _lacks(one, asked, others)
-        unnamed = bool(conditions) and not names.matches(text_of(one)) and not any(map(asked.in_range, one.lines))
-        never = unnamed or any(it.written in lacks for it in asked.subjects if not it.ingredients)
-        scores = _scores(one, asked, near, [never or it for it in _left_out(one, asked, others, on)])
-        further = conditions if unnamed else ()  # "potassium of 6.5 or higher" names a high potassium
-        made.append((replace(one, lacks=tuple(dict.fromkeys((*lacks, *further)))), scores))
-    nearest = max((score for _, scores in made for score in scores), default=0.0)
+        holds = any(map(asked.in_range, one.lines))  # "potassium of 6.5 or higher" names a high potassium
+        no_condition = bool(conditions) and not holds and not names.matches(text_of(one))
+        no_value = bool(values) and not holds and not of_values.matches(text_of(one))
+        never = (no_condition if conditions else no_value) or any(
+            it.written in lacks for it in asked.subjects if not it.ingredients
+        )
+        fits = _fitting(one.lines, [_cells(line) for line in one.lines], asked.typed)
+        scores = _scores(one, asked, near, [never or it for it in _left_out(one, asked, others, on, fits)])
+        further = (*(conditions if no_condition else ()), *(values if no_value else ()))
+        made.append((replace(one, lacks=tuple(dict.fromkeys((*lacks, *further)))), scores, fits))
+    nearest = max((score for _, scores, _ in made for score in scores), default=0.0)
     return tuple(
-        replace(one, lines=_with_marks(one.lines, scores, nearest - NEAR if near else FEWER * max(scores), asked))
-        for one, scores in made
+        replace(one, lines=_with_marks(one.lines, scores, nearest - NEAR if near else FEWER * max(scores), asked, fits))
+        for one, scores, fits in made
     )
 
 
@@ -159,10 +163,11 @@ def _held(section: Section, asked: _Asked) -> frozenset[str]:
     return medicines.names(_above(section)).union(*lines) if asked.medicines else frozenset()
 
 
-def _left_out(section: Section, asked: _Asked, others: Sequence[bool], on: Sequence[bool]) -> list[bool]:
+def _left_out(
+    section: Section, asked: _Asked, others: Sequence[bool], on: Sequence[bool], fitting: Sequence[bool | None]
+) -> list[bool]:
     """Whether each line is not to be marked by itself."""
     rows = [_cells(line) for line in section.lines]
-    fitting = _fitting(section.lines, rows, asked.typed)
 
     def shares_nothing(row: Sequence[tuple[str, str]]) -> bool:
         return bool(row) and not asked.share(" ".join(cell for _, cell in row if not _DEGREE.fullmatch(cell)))
@@ -196,14 +201,19 @@ def _scores(
     ]
 
 
-def _with_marks(lines: tuple[Line, ...], scores: Sequence[float], least: float, asked: _Asked) -> tuple[Line, ...]:
+def _with_marks(
+    lines: tuple[Line, ...], scores: Sequence[float], least: float, asked: _Asked, fits: Sequence[bool | None]
+) -> tuple[Line, ...]:
     """``lines`` with marks: the best with a positive score of at least ``least``, and those with a value's range.
 
+    Of table rows with ranges the only one that ``fits`` a number of the question is marked too ("CURB-65 of 3").
     A short paragraph is marked whole: of two sentences in it the nearer one may be the less urgent.
     """
     order = sorted(range(len(lines)), key=lambda place: (-scores[place], place))[:MARKS]
     chosen = {place for place in order if scores[place] > 0 and scores[place] >= least}
     chosen |= {place for place, line in enumerate(lines) if scores[place] > NEVER and asked.in_range(line)}
+    if sum(it is True for it in fits) == 1 and False in fits and scores[fits.index(True)] > NEVER:
+        chosen.add(fits.index(True))
     for paragraph in _paragraphs(lines):
         if chosen & {*paragraph} and sum(len(lines[place].text) for place in paragraph) <= PARAGRAPH:
             chosen |= {place for place in paragraph if scores[place] > NEVER}
@@ -241,18 +251,27 @@ def _conditions(read: Question) -> tuple[tuple[str, ...], Names]:
     return tuple(dict.fromkeys(typed[one.start : one.end] for one in asked)), Names(names)
 
 
-def _values(read: Question, of_medicine: bool) -> tuple[tuple[str, ...], Names]:
-    """The values of a question as written ("K 6.8"); the names of what was measured, and of the conditions.
+def _values(read: Question, beyond: bool) -> tuple[tuple[str, ...], Names]:
+    """The values of a question as written ("K 6.8"); the names of one beyond a bound, else those of its measure.
 
-    ``of_medicine``: only those beyond a bound; an eGFR goes with a dose by the other kidney value too.
+    ``beyond``: only those beyond a bound; an eGFR goes with a dose by the other kidney value too.
     """
-    named = [
-        (one.written, synonyms.named(one.means))
-        for one in read.readings
-        if not one.left_out and any(measures.measured(one.means)) and (", " in one.means or not of_medicine)
-    ]
-    names = {name for _, things in named for thing in things for name in thing.names}
-    return tuple(written for written, things in named if things), Names(names)
+    values = [one for one in read.readings if not one.left_out and (one.called or any(measures.measured(one.means)))]
+    names = {
+        one.written: of_condition(one) if one.called else frozenset() if beyond else _of_measure(one) for one in values
+    }
+    return tuple(written for written, each in names.items() if each), Names(frozenset[str]().union(*names.values()))
+
+
+def of_condition(one: Reading) -> frozenset[str]:
+    """All names of what a value beyond a bound is called; INR is no name of a high INR."""
+    called = [fold(name) for name in one.called]
+    same = (it for name in called for it in synonyms.named(name) if it.written == name)
+    return frozenset((*called, *(name for it in same for name in it.names)))
+
+
+def _of_measure(one: Reading) -> frozenset[str]:
+    return frozenset(name for it in synonyms.named(one.means) for name in it.names)
 
 
 def things(read: Question, sorts: Sequence[str]) -> list[synonyms.Named]:

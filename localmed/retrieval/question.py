@@ -90,7 +90,8 @@ def _values(typed: str, spoken: str) -> Iterator[Reading]:
         beyond = [row[1 + chinese] for row in (ward["below"].get(name),) if row and number < row[0]]
         beyond += [row[1 + chinese] for row in (ward["above"].get(name),) if row and number >= row[0]]
         if beyond or name == written:
-            yield Reading(match[0].strip(), ", ".join((f"{shown} {match['number']} {unit}".strip(), *beyond)))
+            means = ", ".join((f"{shown} {match['number']} {unit}".strip(), *beyond))
+            yield Reading(match[0].strip(), means, called=tuple(name for row in beyond for name in row.split(", ")))
 
 
 @cache

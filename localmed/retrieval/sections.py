@@ -14,7 +14,7 @@ from itertools import combinations, groupby
 from localmed.domain import Hit, Passage
 from localmed.domain.findings import Line, Question, Section
 from localmed.library.lexical import LexicalIndex
-from localmed.retrieval.marks import GENERAL, NAMED, Similar, marked, text_of, things
+from localmed.retrieval.marks import GENERAL, NAMED, Similar, marked, of_condition, text_of, things
 from localmed.text import measures, synonyms
 from localmed.text.furniture import line_spans
 from localmed.text.language import content_words, fold
@@ -22,6 +22,7 @@ from localmed.text.negation import after_denial, denied
 from localmed.text.tables import Names, cues
 
 FIRST = 4  # hits that are surely seen
+FULLEST = 3  # sections of which one that names all of the question is moved to the front
 LONGEST = 6_000  # characters of a section; a longer one is cut around its best passage
 POPULATION = 300  # characters on a study's population; the first sentence is always whole
 _BEYOND = re.compile(r"\b(?:on|with|in|for|of|after|at|since|by)\b")  # "won't wake up on morphine"
@@ -58,7 +59,19 @@ def sections(
             study = studies(hit.passage.collection)
             population = tuple(_population(passages)) if study else ()
             taken.append(Section(hit, lines, len(shown) < len(whole), study, population))
-    return marked(_as_denied(taken, read.typed, index.analyse), read, index, similar, lacking)
+    return _fullest_first(marked(_as_denied(taken, read.typed, index.analyse), read, index, similar, lacking), read)
+
+
+def _fullest_first(found: Sequence[Section], read: Question) -> tuple[Section, ...]:
+    """``found`` with sections on a dangerous value before others; without such a value, of the first few one that
+    lacks nothing first.
+
+    "INR 9, vitamin K": what is to be done at such an INR before what to eat.
+    """
+    if values := {one.written for one in read.readings if one.called}:
+        return tuple(sorted(found, key=lambda one: bool(values & {*one.lacks})))
+    place = next((place for place, one in enumerate(found[:FULLEST]) if not one.lacks), 0)
+    return (*found[place : place + 1], *found[:place], *found[place + 1 :])
 
 
 def _with_range(found: Sequence[Hit], question: str) -> list[Hit]:
@@ -83,10 +96,10 @@ def _with_heading(
     """``found``, with a passage of the first documents whose heading names what the question does as the ``place``-th.
 
     "NEWS 7, lactate 4, which antibiotic?" has most words in common with the section on lactate. Nothing is moved for
-    what the headings of the first ones name.
+    what the titles or headings of the first ones name.
     """
     before, after = found[: place - 1], found[place - 1 :]
-    headed = [_heading(hit.passage) for hit in before]
+    headed = [f"{fold(hit.passage.title)} {_heading(hit.passage)}" for hit in before]
     folded = fold(question)
     for thing in synonyms.named(folded):
         names = Names(thing.names)
@@ -162,7 +175,8 @@ def others_answer_better(read: Question, own: Sequence[Section], others: Sequenc
     def ranged(sections: Sequence[Section]) -> bool:
         return holds is not None and any(holds(line.text) for one in sections for line in one.lines)
 
-    names = Names({name for one in things(read, ("conditions",)) for name in one.names})
+    called = (name for one in read.readings if one.called for name in of_condition(one))
+    names = Names({*called, *(name for one in things(read, ("conditions",)) for name in one.names)})
 
     def headed(sections: Sequence[Section]) -> bool:
         return any(names.matches(fold(" ".join((it.best.passage.title, *it.best.passage.headings)))) for it in sections)

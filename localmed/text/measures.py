@@ -316,6 +316,7 @@ def _given(
             sure = target and not _CONDITION.search(before) and not _WHERE.match(folded, end)
             if sure if targets else not (target or aimed):  # "if ..., it should be below 3" is neither
                 found.append(_both(within(one, "", match["range"]), within(one, "", _also(folded, end))))
+                found += [within(one, "", other["range"]) for other in [_or_ranges(one).match(folded, end)] if other]
     return [holds for holds in found if holds]
 
 
@@ -371,9 +372,18 @@ _OTHER_UNIT = (
 
 @cache
 def _ranges(measure: Measure) -> re.Pattern[str]:
+    return re.compile(rf"{measure.pattern}{_LINKS}(?P<range>{_a_range(measure)}){_OTHER_UNIT}")
+
+
+@cache
+def _or_ranges(measure: Measure) -> re.Pattern[str]:
+    """A further range: "6.5 mmol/L or higher, or 2.5 mmol/L or lower"."""
+    return re.compile(rf"\s*[,，、]?\s*(?:or|或)?\s*(?P<range>{_a_range(measure)}){_OTHER_UNIT}")
+
+
+def _a_range(measure: Measure) -> str:
     number = rf"(?:{NUMBER})(?:\s*(?:{'|'.join(unit for unit, _, _ in measure.units) or '(?!)'}))?"
-    ranges = rf"{number}\s*{_TO_NEXT}\s*{number}|(?:{_FROM}|{_TO})\s*{number}|{number}\s*(?:{_OR_MORE}|{_OR_LESS})"
-    return re.compile(rf"{measure.pattern}{_LINKS}(?P<range>{ranges}){_OTHER_UNIT}")
+    return rf"{number}\s*{_TO_NEXT}\s*{number}|(?:{_FROM}|{_TO})\s*{number}|{number}\s*(?:{_OR_MORE}|{_OR_LESS})"
 
 
 def values(question: str, measure: Measure) -> list[float]:

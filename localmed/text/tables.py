@@ -14,6 +14,7 @@ from localmed.text.language import HAN
 
 _WORD = re.compile(r"[a-zα-ω0-9]+")
 _JOINT = re.compile(r"[ -]")  # one character between the words of a name
+_SPLIT = re.compile("[降减]低|[提升增]高")  # "降低血糖" is no 低血糖
 _IS_HAN = re.compile(f"[{HAN}]")
 _ALONE_BEFORE = re.compile(f"(?:^|[^{HAN}]|[服吃用对药含予及和与加换停打名即])$")
 _ALONE_AFTER = re.compile(f"$|[^{HAN}]|片|胶囊|注射|针|缓释|过敏|和|或|及|每|早|晚|一|半|两|治|后|时")
@@ -123,7 +124,9 @@ class Names:
         place, end = 0, len(folded)
         while place < end:
             for name in self._others.get(folded[place], ()):
-                if folded.startswith(name, place) and (name not in self._alone or _alone(folded, place, name)):
+                if not folded.startswith(name, place) or _SPLIT.match(folded, max(0, place - 1)):
+                    continue
+                if name not in self._alone or _alone(folded, place, name):
                     yield Match(place, place + len(name), name)
                     place += len(name) - 1
                     break

@@ -144,6 +144,7 @@ def source_values(
     document = lookups.documents_of(visit.session, [passage.document_id]).get(passage.document_id)
     last, read = document.pages if document else 0, not passage.spans
     own: tuple[int, ...] = ()
+    boxes = passage.boxes(*marked) if marked and not marks else ()
     texts = tuple(dict.fromkeys((passage, *(one for one, _, _ in marks))))
     if read:
         parts = finding.parts(_document_of(visit, passage))
@@ -159,6 +160,8 @@ def source_values(
         "governed": document.governance if document else Governance(),
         "base": base,
         "marked": sorted({page for one, *place in marks for page in one.pages_of(*place)}),
+        "begins": passage.id if marked and not marks else "",  # a section without marks is looked for as well
+        "top": next((box.y0 for box in boxes), 0.0),
         "query": f"start={marked[0]}&end={marked[1]}" if marked else "start=0",
         "zoom": zoom if zoom in ZOOMS else READABLE,
         "zooms": ZOOMS,

@@ -107,9 +107,10 @@
     sheet.scrollLeft = (first * picture.clientWidth) / width - 8;
     let at = 0;
     while (at < pixels.length && !MARKER.some((colour) => is(colour, at))) at += 4;
-    if (at >= pixels.length) return;
-    const pinned = pinnedOver(sheet);
-    const scale = picture.clientWidth / width, top = Math.floor(at / 4 / width) * scale, left = ((at / 4) % width) * scale;
+    if (at >= pixels.length && !sheet.dataset.top) return;
+    const pinned = pinnedOver(sheet), marked = at < pixels.length;
+    const scale = picture.clientWidth / width, top = (marked ? Math.floor(at / 4 / width) : (sheet.dataset.top * DPI) / 72) * scale;
+    const left = marked ? ((at / 4) % width) * scale : 0;
     if (left > sheet.scrollLeft + sheet.clientWidth / 2) sheet.scrollLeft = left - sheet.clientWidth / 4;
     if (pane?.matches(".first") && pane.scrollHeight <= pane.clientHeight) return; // nobody asked for the page to move
     const scroller = pane && pane.scrollHeight > pane.clientHeight ? pane : document.scrollingElement;
@@ -118,7 +119,7 @@
   };
   localmed.wirings.push((root) => {
     for (const text of root.querySelectorAll("[data-text]")) {
-      const mark = text.querySelector("mark"), pane = text.closest("[data-pane]");
+      const mark = text.querySelector("mark, [data-begins]"), pane = text.closest("[data-pane]");
       if (!mark || !mark.offsetParent) continue;
       const scroller = pane && pane.scrollHeight > pane.clientHeight ? pane : pane ? null : document.scrollingElement;
       const pinned = pinnedOver(text);
