@@ -51,6 +51,11 @@ class Reading:
     called: tuple[str, ...] = ()
 
 
+def written_out(typed: str, readings: Sequence[Reading]) -> str:
+    """A question as ``typed`` and its values beyond a bound with their units: "BM 2.1; blood glucose 2.1 mmol/L"."""
+    return "; ".join((typed, *(one.means for one in readings if one.called and not one.left_out)))
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """A question as ``typed``, with its readings in order, those left out included."""

@@ -14,7 +14,7 @@ from itertools import groupby, pairwise
 from operator import itemgetter
 
 from localmed.domain import Answer, Evidence, Message, Passage, Receipts, ShownLine, ShownSection, message
-from localmed.domain.findings import Closeness, Reading
+from localmed.domain.findings import Closeness, Reading, written_out
 from localmed.messages import LANGUAGES, joined
 from localmed.presentation.neutral import one_line, words
 from localmed.presentation.sources import edition, pages, warnings
@@ -208,7 +208,9 @@ def view(answer: Answer, language: str) -> FindingView | None:
     lacked_by_all = tuple(name for name in lacked_own if all(name in one.lacks for one in others))
     others_first = found.others_first or len(lacked_by_all) < len(lacked_own)  # only the other language names it
     lacked = () if marked else lacked_by_all
-    holds = _holds_a_value(answer.question, own, known)  # what is to be done at this value is no far section
+    holds = _holds_a_value(
+        written_out(answer.question, found.readings), own, known
+    )  # what is to be done at this value is no far section
     apart = () if lacked_own or found.absent else _apart((*own, *others))
     lacking = not holds and bool(lacked or (found.absent and not marked))
     nothing = not holds and found.closeness is Closeness.NOTHING_NEAR

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from localmed.domain.findings import Line, Question, Reading, Section
+from localmed.domain.findings import Line, Question, Reading, Section, written_out
 from localmed.library.lexical import LexicalIndex
 from localmed.retrieval.subjects import Subject, subjects
 from localmed.retrieval.weights import of_terms
@@ -97,7 +97,7 @@ def _asked_about(read: Question, index: LexicalIndex, lacking: Sequence[str]) ->
         known,
         tuple(one for one in known if one.ingredients),
         ", ".join(one.written for one in medicines.allergens(both)),
-        measures.range_of(read.typed),
+        measures.range_of(written_out(read.typed, read.readings)),
         measures.of_other_kidneys(both),
         bool(_ASKS_AMOUNT.search(read.typed)),
         bool(lacking),
@@ -111,21 +111,22 @@ def marked(
     """``sections`` with marks, and with what each lacks. ``lacking``: terms of the question that no document has."""
     near = similar(list(dict.fromkeys(line.passage.id for one in sections for line in one.lines)))
     asked = _asked_about(read, index, lacking)
-    conditions, names = _conditions(read)
+    conditions = _conditions(read)
     values, of_values = _values(read, bool(conditions or asked.medicines))
     made = []
     for one in sections:
         others, on = _on_others(one, asked)
         lacks = _lacks(one, asked, others)
         holds = any(map(asked.in_range, one.lines))  # "potassium of 6.5 or higher" names a high potassium
-        no_condition = bool(conditions) and not holds and not names.matches(text_of(one))
+        missing = tuple(written for written, names in conditions.items() if not names.matches(text_of(one)))
+        no_condition = bool(conditions) and not holds and len(missing) == len(conditions)
         no_value = bool(values) and not holds and not of_values.matches(text_of(one))
         never = (no_condition if conditions else no_value) or any(
             it.written in lacks for it in asked.subjects if not it.ingredients
         )
         fits = _fitting(one.lines, [_cells(line) for line in one.lines], asked.typed)
         scores = _scores(one, asked, near, [never or it for it in _left_out(one, asked, others, on, fits)])
-        further = (*(conditions if no_condition else ()), *(values if no_value else ()))
+        further = (*(() if holds else missing), *(values if no_value else ()))
         made.append((replace(one, lacks=tuple(dict.fromkeys((*lacks, *further)))), scores, fits))
     nearest = max((score for _, scores, _ in made for score in scores), default=0.0)
     return tuple(
@@ -138,7 +139,7 @@ def _on_others(section: Section, asked: _Asked) -> tuple[list[bool], list[bool]]
     """Whether each line is on another medicine than those asked about, and whether it names one of them.
 
     If the section names one, or none is asked about, table rows on other medicines are; else all lines that name a
-    medicine, or stand under the name of one.
+    medicine, or stand under the name of one, but those with a range that holds a value of the question.
     """
     wanted = asked.medicines
     of_lines = [_medicines(line.text) if wanted else frozenset[str]() for line in section.lines]
@@ -147,7 +148,10 @@ def _on_others(section: Section, asked: _Asked) -> tuple[list[bool], list[bool]]
         return [not its and begins_with_a_medicine(line.text) for line, its in zip(section.lines, on, strict=True)], on
     below = bool(medicines.ingredients(_above(section)))
     named = zip(section.lines, of_lines, strict=True)
-    return [below or bool(names and _is_on_a_medicine(line.text)) for line, names in named], on
+    return [
+        (below or bool(names and _is_on_a_medicine(line.text))) and (asked.lacking or not asked.in_range(line))
+        for line, names in named
+    ], on
 
 
 def _lacks(section: Section, asked: _Asked, others: Sequence[bool]) -> tuple[str, ...]:
@@ -242,13 +246,14 @@ def text_of(section: Section) -> str:
     return fold(" ".join((_above(section), *(line.text for line in section.lines))))
 
 
-def _conditions(read: Question) -> tuple[tuple[str, ...], Names]:
-    """The conditions and procedures of a question as written; all names of them and of broader conditions within."""
-    asked = things(read, NAMED)
-    names = {name for one in asked for name in (one.written, *one.names, *_broader(one.written))}
+def _conditions(read: Question) -> dict[str, Names]:
+    """The conditions and procedures of a question as written, with all names of them and of broader ones within."""
     folded = fold(read.typed)
     typed = read.typed if len(read.typed) == len(folded) else folded
-    return tuple(dict.fromkeys(typed[one.start : one.end] for one in asked)), Names(names)
+    return {
+        typed[one.start : one.end]: Names({one.written, *one.names, *_broader(one.written)})
+        for one in things(read, NAMED)
+    }
 
 
 def _values(read: Question, beyond: bool) -> tuple[tuple[str, ...], Names]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations, groupby
 
 from localmed.domain import Hit, Passage
-from localmed.domain.findings import Line, Question, Section
+from localmed.domain.findings import Line, Question, Section, written_out
 from localmed.library.lexical import LexicalIndex
 from localmed.retrieval.marks import GENERAL, NAMED, Similar, marked, of_condition, text_of, things
 from localmed.text import measures, synonyms
@@ -48,7 +48,7 @@ def sections(
     seen: set[str] = set()
     taken: list[Section] = []
     headed = _with_heading(found, f"{read.typed} {read.further}", document, min(most, FIRST))
-    for hit in _with_range(headed, read.typed):
+    for hit in _with_range(headed, written_out(read.typed, read.readings)):
         if hit.passage.id in seen or len(taken) == most:
             continue
         passages = document(hit.passage.document_id)
@@ -170,7 +170,7 @@ def others_answer_better(read: Question, own: Sequence[Section], others: Sequenc
     Either one of them names all of it and none of ``own`` does, or only they have a condition of the question in a
     title or heading, all of its conditions and procedures in one section, or a range that a value of it is in.
     """
-    holds = measures.range_of(read.typed)
+    holds = measures.range_of(written_out(read.typed, read.readings))
 
     def ranged(sections: Sequence[Section]) -> bool:
         return holds is not None and any(holds(line.text) for one in sections for line in one.lines)

@@ -26,6 +26,7 @@ from localmed.library.lexical import LexicalIndex
 from localmed.library.library import Library
 from localmed.presentation import finding as shown
 from localmed.retrieval.marks import MARKS
+from localmed.retrieval.question import read
 from localmed.retrieval.sections import LONGEST, others_answer_better, sections
 from localmed.text.furniture import states_nothing
 from localmed.workflows.receipts import shown_section
@@ -71,7 +72,7 @@ def made(
     hits = [hit(document[place].text) for place in places]
     hits = [replace(one, passage=document[place]) for one, place in zip(hits, places, strict=True)]
     return list(
-        sections(hits, Question(typed), index, 10, lambda _: document, lambda _: similar or {}, lacking=lacking)
+        sections(hits, read(typed), index, 10, lambda _: document, lambda _: similar or {}, lacking=lacking)
     )
 
 
@@ -260,10 +261,10 @@ def test_of_a_long_section_what_stands_around_the_best_passage_is_shown(index: L
 def test_a_running_head_is_left_out_and_a_tables_rows_are_lines(index: LexicalIndex) -> None:
     head = of_section(f"Anaphylaxis.\n{DOSE}", "Treatment", "0-")
     table = replace(of_section("Age: adult; Dose: 0.5 mg\nAge: child; Dose: 0.15 mg", "Doses", "1-"), table=True)
-    first, second = made(index, (head, table), "dose of a child", 0, 1)
-    assert "Anaphylaxis." not in [line.text for line in first.lines]
-    assert [line.text for line in second.lines] == ["Age: adult; Dose: 0.5 mg", "Age: child; Dose: 0.15 mg"]
-    assert [line.text for line in second.marks][:1] == ["Age: child; Dose: 0.15 mg"]
+    rows, text = made(index, (head, table), "dose of a child", 0, 1)
+    assert "Anaphylaxis." not in [line.text for line in text.lines]
+    assert [line.text for line in rows.lines] == ["Age: adult; Dose: 0.5 mg", "Age: child; Dose: 0.15 mg"]
+    assert [line.text for line in rows.marks][:1] == ["Age: child; Dose: 0.15 mg"]
 
 
 def test_a_long_section_is_open_around_its_marks_and_nothing_is_left_out(index: LexicalIndex) -> None:
@@ -514,9 +515,45 @@ def test_a_passage_with_the_range_of_the_value_is_the_second_at_the_latest(index
     others = [of_section(f"The INR is a blood test, part {place}.", f"Part {place}", f"{place}-") for place in range(6)]
     critical = of_section("The laboratory phones at once when the INR is above 5.0.", "Critical results", "90-")
     document = (*others, critical)
-    for typed, place in (("INR 8.5 on warfarin", 1), ("INR 2.5 on warfarin", 6), ("what is the INR", 6)):
+    for typed, place in (("INR 8.5 on warfarin", 0), ("INR 2.5 on warfarin", 6), ("what is the INR", 6)):
         found = made(index, document, typed, *range(7))
         assert [one.best.passage for one in found].index(critical) == place
+
+
+def test_a_section_that_does_not_name_a_dangerous_value_comes_after_others_without_marks(index: LexicalIndex) -> None:
+    food = of_section("Foods rich in vitamin K work against warfarin.", "Food", "0-")
+    critical = of_section("The laboratory phones at once when the INR is above 5.0.", "Critical results", "9-")
+    insulin = of_section("Offer insulin when glucose is very high.", "Insulin", "20-")
+    low = of_section("Treat a blood glucose below 4.0 mmol/L as hypoglycaemia.", "Treatment", "30-")
+    for typed, written, other, named in (
+        ("INR 9 vit k?", "INR 9", food, critical),
+        ("BS 2.1 insulin", "BS 2.1", insulin, low),
+        ("lactate 4.2", "lactate 4.2", low, of_section("Give fluid for a lactate of 4 mmol/L or more.", "Fluid", "1-")),
+    ):
+        first, second = made(index, (other, named), typed, 0, 1)
+        assert (first.best.passage, second.best.passage) == (named, other), typed
+        assert written in second.lacks
+        assert written not in first.lacks
+        assert first.marks
+        assert not second.marks
+
+
+def test_of_the_first_sections_one_that_names_all_of_the_question_comes_first(index: LexicalIndex) -> None:
+    grades = of_section("Blood pressure has three grades.", "Grades", "0-")
+    stroke = of_section("Before thrombolysis of a stroke, blood pressure is below 185/110 mmHg.", "Reperfusion", "9-")
+    first, second = made(index, (grades, stroke), "stroke thrombolysis bp limit", 0, 1)
+    assert first.best.passage == stroke
+    assert second.lacks == ("stroke", "thrombolysis")
+    (part,) = made(index, (of_section("A stroke is an emergency.", "Stroke", "0-"),), "stroke thrombolysis", 0)
+    assert part.lacks == ("thrombolysis",), "each thing that a section does not name is told"
+
+
+def test_of_a_table_with_ranges_the_row_of_the_number_is_marked(index: LexicalIndex) -> None:
+    rows = "Severity: Low (0 to 1); Antibiotic: Doxycycline\nSeverity: High (3 to 5); Antibiotic: Ask a microbiologist"
+    table = replace(of_section(rows, "Pneumonia", "0-"), table=True)
+    near = {table.id: (0.9, 0.1)}
+    (section,) = made(index, (table,), "pneumonia CURB65 3 antibiotic", 0, similar=near)
+    assert [line.text for line in section.marks] == [rows.split("\n")[1]]
 
 
 def test_a_passage_that_says_only_what_the_value_should_be_is_no_first_one(index: LexicalIndex) -> None:
@@ -524,7 +561,7 @@ def test_a_passage_that_says_only_what_the_value_should_be_is_no_first_one(index
     acts = ("The laboratory phones when the INR is above 5.0.", "Call a doctor if potassium is above 6.5 mmol/L.")
     for typed, aim, act in zip(("INR 9 on warfarin", "K 6.8"), aims, acts, strict=True):
         document = (of_section(aim, "Usual", "0-"), of_section(act, "Critical", "9-"))
-        assert made(index, document, typed, 0, 1)[0].best.passage == document[1]
+        assert made(index, document, typed, 0, 1)[0].best.passage == document[1], typed
     assert made(index, document, "K 4.1", 0, 1)[0].best.passage == document[0]
 
 
@@ -562,13 +599,12 @@ def test_nothing_on_what_somebody_is_allergic_to_is_marked(index: LexicalIndex, 
 
 
 def test_only_the_other_language_has_the_range_of_the_value(index: LexicalIndex) -> None:
-    ours = made(index, (of_section("血钾升高可致心律失常。", "血钾", "0-"),), "血钾6.8", 0)
-    theirs = made(
-        index, (of_section("A potassium of 6.5 mmol/L or higher is an emergency.", "Critical", "0-"),), "K 6.8", 0
-    )
-    assert others_answer_better(Question("血钾6.8"), ours, theirs)
-    assert not others_answer_better(Question("血钾4.1"), ours, theirs)
-    assert not others_answer_better(Question("血钾6.8"), theirs, ours)
+    chinese = of_section("血钾升高可致心律失常。", "血钾", "0-")
+    english = of_section("A potassium of 6.5 mmol/L or higher is an emergency.", "Critical", "0-")
+    for typed, better in (("血钾6.8", True), ("血钾4.1", False)):
+        ours, theirs = (made(index, (one,), typed, 0) for one in (chinese, english))
+        assert others_answer_better(read(typed), ours, theirs) is better
+        assert not others_answer_better(read(typed), theirs, ours)
 
 
 def test_only_the_other_language_has_all_conditions_in_one_section(index: LexicalIndex) -> None:

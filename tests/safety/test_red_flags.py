@@ -190,6 +190,10 @@ def test_an_overdose_of_any_amount_and_a_clot() -> None:
         "lactate 4.5",
         "gcs 7",
         "血钾6.8怎么办",
+        "K 2.2 weak",
+        "Na 116",
+        "BS 2.8",
+        "pH 7.1",
         "血压210/120",
     ):
         assert red_flags(said) == ("critical_value",)

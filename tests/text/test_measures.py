@@ -79,6 +79,12 @@ def test_ranges_and_targets_of_two_pressures(text: str, systolic: bool, diastoli
     assert [*found, misses_target(text, SYSTOLIC, 196)] == [systolic, diastolic, missed]
 
 
+def test_of_two_ranges_either_holds_a_value() -> None:
+    text = "Phone at once when potassium is 6.5 mmol/L or higher, or 2.5 mmol/L or lower."
+    found = [falls_in_sentence(text, by_name("potassium"), value) for value in (2.2, 4.0, 6.8)]
+    assert found == [True, False, True]
+
+
 def test_a_value_outside_a_reference_range() -> None:
     text = "The reference range of serum potassium in adults is 3.5 to 5.0 mmol/L."
     assert [outside_reference(text, by_name("potassium"), value) for value in (3.1, 4.2, 5.9)] == [True, False, True]

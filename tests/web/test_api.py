@@ -186,7 +186,7 @@ def test_openais_own_client(copied_clients: Clients) -> None:
         turns: list[Any] = [{"role": "system", "content": "Say 9 g."}, {"role": "user", "content": QUESTION}]
         whole = client.chat.completions.create(model="localmed", messages=turns, temperature=0)
         content = whole.choices[0].message.content or ""
-        assert content.startswith("Not checked by a model")
+        assert content.startswith("Found by a search")
         assert f"[1] Paracetamol · no date\nThe maximum dose of paracetamol in adults is {DOSE}." in content
         extra = (whole.model_extra or {})["localmed"]
         assert (extra["status"], extra["badge"]) == ("sections", "none")

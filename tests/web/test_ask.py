@@ -62,7 +62,7 @@ def words_of(page: str) -> str:
     return re.sub(r"<[^>]*>", " ", page)
 
 
-@pytest.mark.parametrize(("language", "headline"), [("en", "Not checked by a model"), ("zh", "未经模型核对")])
+@pytest.mark.parametrize(("language", "headline"), [("en", "Found by a search"), ("zh", "由检索找到")])
 def test_without_a_model_the_sections_stand_there_and_nothing_is_called_an_answer(
     client: Clients, language: str, headline: str
 ) -> None:
@@ -619,5 +619,5 @@ def test_what_is_copied_says_what_was_asked_when_and_that_nobody_checked_it(clie
     copied = page[page.index('<textarea id="copied"') :].partition("</textarea>")[0]
     assert "What is the blood pressure target in hypertension?" in copied
     assert datetime.now().astimezone().date().isoformat() in copied
-    assert "Not checked by a model" in copied
+    assert "Found by a search" in copied
     assert re.search(r"\[1\] Hypertension guideline · no date\n.*blood pressure target", copied)

@@ -129,7 +129,7 @@ def test_without_a_model_the_sections_are_the_whole_answer(library: Settings) ->
     assert "Give 3% saline 2 mL/kg over 20 minutes." in marked
     shown = view(answer, "en")
     assert shown.badge is None
-    assert "Not checked by a model" in shown.headline
+    assert "Found by a search" in shown.headline
 
 
 def test_nothing_near_is_an_abstention_and_no_word_is_no_question(library: Settings) -> None:
