@@ -211,7 +211,7 @@ def view(answer: Answer, language: str) -> FindingView | None:
     holds = _holds_a_value(
         written_out(answer.question, found.readings), own, known
     )  # what is to be done at this value is no far section
-    apart = () if lacked_own or found.absent else _apart((*own, *others))
+    apart = () if lacked_own or found.absent else _apart((*own, *others), answer.question)
     lacking = not holds and bool(lacked or (found.absent and not marked))
     nothing = not holds and found.closeness is Closeness.NOTHING_NEAR
     far = nothing or lacking
@@ -281,10 +281,11 @@ def _lacked(sections: Sequence[ShownSection]) -> tuple[str, ...]:
     return tuple(one_line(name) for name in each[0] if all(name in others for others in each)) if each else ()
 
 
-def _apart(sections: Sequence[ShownSection]) -> tuple[str, ...]:
-    """What the question names and only different ones of ``sections`` name: none names all of it."""
+def _apart(sections: Sequence[ShownSection], question: str) -> tuple[str, ...]:
+    """What the ``question`` names, in its order, if only different ones of ``sections`` name it and none all of it."""
     each = [one.lacks for one in sections]
-    return tuple(dict.fromkeys(one_line(name) for names in each for name in names)) if all(each) else ()
+    names = {name for one in each for name in one} if all(each) else set[str]()
+    return tuple(map(one_line, sorted(names, key=lambda name: (question.find(name), name))))
 
 
 def _reading(one: Reading) -> Message:

@@ -45,7 +45,7 @@ WORDS = 0.2  # weight of a line's share of rare words beside its similarity; 0.1
 FEWER = 0.6  # by words alone: least share of the best line's score
 ASKED = 0.1  # added to a line with an amount if the question asks for one
 NAMED = ("conditions", "procedures")  # what is lacking if no section names it
-GENERAL = frozenset({"infection", "alcohol"})  # everyday words among the conditions
+GENERAL = frozenset({"infection", "alcohol", "allergy"})  # everyday words among the conditions
 
 _ALLERGY = re.compile(r"allerg|过敏")
 _CELL = re.compile(r"([^:：;；]{1,80})(?:: |：)([^;；]+)(?:[;；]|$)")  # of a table's row, see ingest/readers/tables.py
@@ -111,22 +111,15 @@ def marked(
     """``sections`` with marks, and with what each lacks. ``lacking``: terms of the question that no document has."""
     near = similar(list(dict.fromkeys(line.passage.id for one in sections for line in one.lines)))
     asked = _asked_about(read, index, lacking)
-    conditions = _conditions(read)
-    values, of_values = _values(read, bool(conditions or asked.medicines))
+    named = _things_of(read, bool(asked.medicines))
     made = []
     for one in sections:
         others, on = _on_others(one, asked)
         lacks = _lacks(one, asked, others)
-        holds = any(map(asked.in_range, one.lines))  # "potassium of 6.5 or higher" names a high potassium
-        missing = tuple(written for written, names in conditions.items() if not names.matches(text_of(one)))
-        no_condition = bool(conditions) and not holds and len(missing) == len(conditions)
-        no_value = bool(values) and not holds and not of_values.matches(text_of(one))
-        never = (no_condition if conditions else no_value) or any(
-            it.written in lacks for it in asked.subjects if not it.ingredients
-        )
+        further, never = ((), False) if any(map(asked.in_range, one.lines)) else named.missing_in(one)
+        never = never or any(it.written in lacks for it in asked.subjects if not it.ingredients)
         fits = _fitting(one.lines, [_cells(line) for line in one.lines], asked.typed)
         scores = _scores(one, asked, near, [never or it for it in _left_out(one, asked, others, on, fits)])
-        further = (*(() if holds else missing), *(values if no_value else ()))
         made.append((replace(one, lacks=tuple(dict.fromkeys((*lacks, *further)))), scores, fits))
     nearest = max((score for _, scores, _ in made for score in scores), default=0.0)
     return tuple(
@@ -246,6 +239,38 @@ def text_of(section: Section) -> str:
     return fold(" ".join((_above(section), *(line.text for line in section.lines))))
 
 
+@dataclass(frozen=True, slots=True)
+class _Things:
+    """The conditions and procedures of a question, and its ``values``, as written, each with all names of it.
+
+    ``dangerous``: the values are beyond a bound, and named as conditions are ("high potassium").
+    """
+
+    conditions: Mapping[str, Names]
+    values: Mapping[str, Names]
+    dangerous: bool
+
+    def missing_in(self, section: Section) -> tuple[tuple[str, ...], bool]:
+        """What ``section`` does not name, and whether it is not on the question: it names no condition of it; or, where
+        there is none, no value, a dangerous one not in its title or headings.
+        """
+        text = text_of(section)
+        conditions = [written for written, names in self.conditions.items() if not names.matches(text)]
+        values = [written for written, names in self.values.items() if not names.matches(text)]
+        where = fold(_above(section)) if self.dangerous else text
+        if self.conditions:
+            never = len(conditions) == len(self.conditions)
+        else:
+            never = bool(self.values) and not any(names.matches(where) for names in self.values.values())
+        return (*conditions, *values), never
+
+
+def _things_of(read: Question, of_medicine: bool) -> _Things:
+    conditions = _conditions(read)
+    values = _values(read, beyond=bool(conditions) or of_medicine)
+    return _Things(conditions, values, any(one.called for one in read.readings))
+
+
 def _conditions(read: Question) -> dict[str, Names]:
     """The conditions and procedures of a question as written, with all names of them and of broader ones within."""
     folded = fold(read.typed)
@@ -256,8 +281,8 @@ def _conditions(read: Question) -> dict[str, Names]:
     }
 
 
-def _values(read: Question, beyond: bool) -> tuple[tuple[str, ...], Names]:
-    """The values of a question as written ("K 6.8"); the names of one beyond a bound, else those of its measure.
+def _values(read: Question, beyond: bool) -> dict[str, Names]:
+    """The values of a question as written ("K 6.8"), with the names of one beyond a bound, else those of its measure.
 
     ``beyond``: only those beyond a bound; an eGFR goes with a dose by the other kidney value too.
     """
@@ -265,7 +290,7 @@ def _values(read: Question, beyond: bool) -> tuple[tuple[str, ...], Names]:
     names = {
         one.written: of_condition(one) if one.called else frozenset() if beyond else _of_measure(one) for one in values
     }
-    return tuple(written for written, each in names.items() if each), Names(frozenset[str]().union(*names.values()))
+    return {written: Names(each) for written, each in names.items() if each}
 
 
 def of_condition(one: Reading) -> frozenset[str]:

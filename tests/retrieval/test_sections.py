@@ -71,9 +71,7 @@ def made(
 ) -> list[Section]:
     hits = [hit(document[place].text) for place in places]
     hits = [replace(one, passage=document[place]) for one, place in zip(hits, places, strict=True)]
-    return list(
-        sections(hits, read(typed), index, 10, lambda _: document, lambda _: similar or {}, lacking=lacking)
-    )
+    return list(sections(hits, read(typed), index, 10, lambda _: document, lambda _: similar or {}, lacking=lacking))
 
 
 def test_the_passages_of_one_heading_are_one_section_in_their_order(

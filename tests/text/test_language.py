@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localmed.text.language import break_point, clean, content_words, detect, fold, question_words, sentences, words
+from localmed.text.synonyms import named
 
 ANY = st.text(max_size=200)
 MEDICAL = st.text(alphabet="ab Z.,?!;:。！？，；、\n\t\"'()（）“”5%药品每日次服用éß💊", max_size=120)
@@ -155,3 +156,8 @@ def test_cleaned_text_can_be_stored(text: str) -> None:
 def test_a_copula_that_the_dictionary_joins_to_a_word_is_cut_off() -> None:
     assert content_words("溶栓时间窗是多久？") == ["溶栓", "时间"]
     assert content_words("但是目标血压是多少") == ["目标", "血压"]
+
+
+def test_to_lower_a_sugar_is_no_low_sugar() -> None:
+    assert [one.written for one in named("能降低血糖")] == ["血糖"]
+    assert "低血糖" in [one.written for one in named("预防低血糖")]
