@@ -149,16 +149,20 @@ class LexicalIndex(TantivyIndex):
         return bool(terms) and all(self._frequency("text", term) or self._frequency("title", term) for term in terms)
 
     def spelling(self, word: str) -> str:
-        """Return the likely spelling of ``word`` (lower case, Latin) in a passage; "" if it occurs itself or nothing is
-        near.
+        """Return the likely spelling of ``word`` (lower case, Latin) in a passage or above it; "" if it occurs itself
+        or nothing is near.
         """
         stem = next(iter(self.analyse(word)), "")
         if not stem or self.holds(word):
             return ""
         for most in range(1, allowed(word) + 1):
-            query = tantivy.Query.fuzzy_term_query(self._schema, "text", stem, distance=most)
-            found = self.passages([row[0] for row in self._best(self._limited(query, SearchFilter()), SPELT)])
-            near = {one for it in found.values() for one in words(it.text) if is_near(word, one)}
+            queries = [
+                tantivy.Query.fuzzy_term_query(self._schema, field, stem, distance=most) for field in ("text", "title")
+            ]
+            rows = [row for query in queries for row in self._best(self._limited(query, SearchFilter()), SPELT)]
+            found = self.passages([row[0] for row in rows])
+            texts = (" ".join((it.title, *it.headings, it.text)) for it in found.values())
+            near = {one for text in texts for one in words(text) if is_near(word, one)}
             if near := {one for one in near if content_words(one)}:  # "trough" must not become "through"
                 return min(near, key=lambda one: (errors(word, one), one))
         return ""

@@ -28,6 +28,7 @@ from localmed.retrieval.concepts import Card
 from localmed.retrieval.conflicts import differences, newest_first
 from localmed.safety.red_flags import red_flags
 from localmed.text.language import detect, words
+from localmed.text.spelling import is_near
 from localmed.workflows.finding import bounded
 from localmed.workflows.flow import Cite, Find, Flow
 
@@ -60,7 +61,8 @@ def receipts(
     passages = {passage.id: passage for section in both for passage in section.passages}
     evidence: tuple[Evidence, ...] = (yield Cite(tuple(map(Hit, passages.values())))) if passages else ()
     known = {piece.passage.id: piece for piece in evidence}
-    flags = red_flags("\n".join((*earlier, text)))  # earlier questions count too
+    spelt = (one.means for one in found.read.readings if is_near(one.written.lower(), one.means))
+    flags = red_flags("\n".join((*earlier, text, *spelt)))  # earlier questions count too, and "unconcious"
     own = newest_first([shown_section(section, known) for section in found.sections], known)
     others = tuple(shown_section(section, known) for section in found.others)
     return replace(

@@ -291,6 +291,7 @@ def test_a_word_is_not_taken_for_a_function_word(tmp_path: Path) -> None:
 def test_a_word_is_spelt_as_the_library_has_it(index: LexicalIndex) -> None:
     assert index.spelling("observve") == "observe"
     assert index.spelling("adrenalien") == "adrenaline"
+    assert index.spelling("afterwrads") == "afterwards", "of a heading"
     assert index.spelling("obsurvee") == "", "one error in eight letters"
     assert index.spelling("observe") == ""
     assert index.spelling("telephone") == ""
