@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations, groupby
+from statistics import median
 
 from localmed.domain import Hit, Passage
 from localmed.domain.findings import Line, Question, Section, written_out
@@ -17,12 +18,13 @@ from localmed.library.lexical import LexicalIndex
 from localmed.retrieval.marks import GENERAL, NAMED, Similar, marked, of_condition, text_of, things
 from localmed.text import measures, synonyms
 from localmed.text.furniture import line_spans
-from localmed.text.language import content_words, fold
+from localmed.text.language import content_words, detect, fold
 from localmed.text.negation import after_denial, denied
 from localmed.text.tables import Names, cues
 
 FIRST = 4  # hits that are surely seen
 FULLEST = 3  # sections of which one that names all of the question is moved to the front
+ENTRIES, ENTRY = 20, {"en": 120, "zh": 40}  # headings of a dictionary at least; characters of most entries at most
 LONGEST = 6_000  # characters of a section; a longer one is cut around its best passage
 POPULATION = 300  # characters on a study's population; the first sentence is always whole
 _BEYOND = re.compile(r"\b(?:on|with|in|for|of|after|at|since|by)\b")  # "won't wake up on morphine"
@@ -59,7 +61,8 @@ def sections(
             study = studies(hit.passage.collection)
             population = tuple(_population(passages)) if study else ()
             taken.append(Section(hit, lines, len(shown) < len(whole), study, population))
-    return _fullest_first(marked(_as_denied(taken, read.typed, index.analyse), read, index, similar, lacking), read)
+    ordered = _fullest_first(marked(_as_denied(taken, read.typed, index.analyse), read, index, similar, lacking), read)
+    return _definitions_later(ordered, read.typed, index.analyse, document)
 
 
 def _fullest_first(found: Sequence[Section], read: Question) -> tuple[Section, ...]:
@@ -72,6 +75,34 @@ def _fullest_first(found: Sequence[Section], read: Question) -> tuple[Section, .
         return tuple(sorted(found, key=lambda one: bool(values & {*one.lacks})))
     place = next((place for place, one in enumerate(found[:FULLEST]) if not one.lacks), 0)
     return (*found[place : place + 1], *found[:place], *found[place + 1 :])
+
+
+def _definitions_later(
+    found: Sequence[Section],
+    question: str,
+    analyse: Callable[[str], Iterable[str]],
+    document: Callable[[str], Sequence[Passage]],
+) -> tuple[Section, ...]:
+    """``found`` with entries of dictionaries behind the first others, but those headed by all that the question names.
+
+    "INR 8.4, what to do?" asks for no definition; "what is the INR?" does.
+    """
+    asked = {*analyse(" ".join(content_words(fold(question))))}
+
+    def defines(one: Section) -> bool:
+        named = {*analyse(" ".join(one.best.passage.headings[-1:]))}
+        return not asked <= named and _is_dictionary(document(one.best.passage.document_id))
+
+    later = [one for one in found[:FULLEST] if defines(one)]
+    others = [one for one in found if one not in later]
+    return (*others[:FULLEST], *later, *others[FULLEST:])
+
+
+def _is_dictionary(document: Sequence[Passage]) -> bool:
+    """Whether ``document`` has many headings with a few words each."""
+    lengths = [sum(len(one.text) for one in group) for _, group in groupby(document, key=lambda one: one.headings)]
+    longest = ENTRY[detect(document[0].text)] if document else 0
+    return len(lengths) >= ENTRIES and median(lengths) <= longest
 
 
 def _with_range(found: Sequence[Hit], question: str) -> list[Hit]:

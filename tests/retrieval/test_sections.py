@@ -547,6 +547,22 @@ def test_of_the_first_sections_one_that_names_all_of_the_question_comes_first(in
     assert part.lacks == ("thrombolysis",), "each thing that a section does not name is told"
 
 
+def test_an_entry_of_a_dictionary_is_no_first_section_unless_it_is_asked_for(index: LexicalIndex) -> None:
+    entries = [of_section(f"Term {place} is a word.", f"Term {place}", f"{place}-") for place in range(20)]
+    entry = of_section("The INR is a blood test.", "INR", "90-")
+    dictionary = [replace(one, document_id="d" * 64) for one in (*entries, entry)]
+    lab = of_section("Phone at once when the INR is above 5.0.", "Critical results", "99-")
+    hits = [replace(hit(one.text), passage=one) for one in (dictionary[-1], lab)]
+    of = {lab.document_id: (lab,), "d" * 64: dictionary}
+    for typed, first in (
+        ("INR 8.4 what to do", lab),
+        ("INR before surgery", lab),
+        ("what is the INR?", dictionary[-1]),
+    ):
+        found = sections(hits, read(typed), index, 10, of.__getitem__, lambda _: {})
+        assert found[0].best.passage == first, typed
+
+
 def test_of_a_table_with_ranges_the_row_of_the_number_is_marked(index: LexicalIndex) -> None:
     rows = "Severity: Low (0 to 1); Antibiotic: Doxycycline\nSeverity: High (3 to 5); Antibiotic: Ask a microbiologist"
     table = replace(of_section(rows, "Pneumonia", "0-"), table=True)
