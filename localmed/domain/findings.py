@@ -131,6 +131,10 @@ class Section:
         """The marked lines."""
         return tuple(line for line in self.lines if line.marked)
 
+    def without_marks(self) -> Section:
+        """The section with nothing marked."""
+        return replace(self, lines=tuple(replace(line, marked=False) for line in self.lines))
+
     @property
     def nearest(self) -> Line:
         """Its first mark and those directly after it, as one line; else its first line."""

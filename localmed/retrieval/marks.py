@@ -11,7 +11,7 @@ question. Not marked:
 - lines on normal kidneys if the question's are not, and on another medicine than the one asked about; table rows on
   medicines if none is asked about;
 - sections that do not name the child, pregnancy or overdose asked about, or any condition or procedure; where the
-  question names none and no medicine, a value of it ("K 6.8").
+  question names none, any medicine of it; where it names no medicine either, or a dangerous value, that ("K 6.8").
 
 If the library lacks something of the question, only lines that name a medicine asked about, or give a range with a
 value of it and name no medicine, are marked. A section lists the things of the question that it lacks (``lacks``).
@@ -97,12 +97,19 @@ def _asked_about(read: Question, index: LexicalIndex, lacking: Sequence[str]) ->
         known,
         tuple(one for one in known if one.ingredients),
         ", ".join(one.written for one in medicines.allergens(both)),
-        measures.range_of(written_out(read.typed, read.readings)),
+        _holds(read),
         measures.of_other_kidneys(both),
         bool(_ASKS_AMOUNT.search(read.typed)),
         bool(lacking),
         lambda text: weights.coverage(index.analyse(text)),
     )
+
+
+def _holds(read: Question) -> Callable[[str], bool] | None:
+    """Whether a text gives a range with a value of a question, or, unless it is dangerous, a target that it misses."""
+    dangerous = any(one.called for one in read.readings)
+    kinds = (measures.falls_in_sentence,) if dangerous else ()
+    return measures.range_of(written_out(read.typed, read.readings), *kinds)
 
 
 def marked(
@@ -116,8 +123,10 @@ def marked(
     for one in sections:
         others, on = _on_others(one, asked)
         lacks = _lacks(one, asked, others)
-        further, never = ((), False) if any(map(asked.in_range, one.lines)) else named.missing_in(one)
+        ranged = any(map(asked.in_range, one.lines))
+        further, never = named.missing_in(one, ranged)
         never = never or any(it.written in lacks for it in asked.subjects if not it.ingredients)
+        never = never or not (named.conditions or ranged or _names_a_medicine(one, asked))
         fits = _fitting(one.lines, [_cells(line) for line in one.lines], asked.typed)
         scores = _scores(one, asked, near, [never or it for it in _left_out(one, asked, others, on, fits)])
         made.append((replace(one, lacks=tuple(dict.fromkeys((*lacks, *further)))), scores, fits))
@@ -139,7 +148,7 @@ def _on_others(section: Section, asked: _Asked) -> tuple[list[bool], list[bool]]
     on = [any(it.is_among(names) for it in wanted) for names in of_lines]
     if not wanted or any(it.is_among(_held(section, asked)) for it in wanted):
         return [not its and begins_with_a_medicine(line.text) for line, its in zip(section.lines, on, strict=True)], on
-    below = bool(medicines.ingredients(_above(section)))
+    below = _is_on_a_medicine(_above(section))
     named = zip(section.lines, of_lines, strict=True)
     return [
         (below or bool(names and _is_on_a_medicine(line.text))) and (asked.lacking or not asked.in_range(line))
@@ -152,6 +161,12 @@ def _lacks(section: Section, asked: _Asked, others: Sequence[bool]) -> tuple[str
     lines = (line.text for line, other in zip(section.lines, others, strict=True) if not other)
     own, held = " ".join((_above(section), *lines)), _held(section, asked)
     return tuple(it.written for it in asked.subjects if not (it.is_among(held) if it.ingredients else it.is_in(own)))
+
+
+def _names_a_medicine(section: Section, asked: _Asked) -> bool:
+    """Whether a section or its headings name a medicine asked about, or its class; true if none is asked about."""
+    text = text_of(section)
+    return not asked.medicines or any(medicines.named_in(one.written, text) for one in asked.medicines)
 
 
 def _held(section: Section, asked: _Asked) -> frozenset[str]:
@@ -250,10 +265,14 @@ class _Things:
     values: Mapping[str, Names]
     dangerous: bool
 
-    def missing_in(self, section: Section) -> tuple[tuple[str, ...], bool]:
+    def missing_in(self, section: Section, ranged: bool) -> tuple[tuple[str, ...], bool]:
         """What ``section`` does not name, and whether it is not on the question: it names no condition of it; or, where
         there is none, no value, a dangerous one not in its title or headings.
+
+        ``ranged``: it gives a range with a value of the question, and so names it ("potassium of 6.5 or higher").
         """
+        if ranged and (self.dangerous or not self.conditions):
+            return (), False
         text = text_of(section)
         conditions = [written for written, names in self.conditions.items() if not names.matches(text)]
         values = [written for written, names in self.values.items() if not names.matches(text)]

@@ -15,6 +15,7 @@ from statistics import median
 from localmed.domain import Hit, Passage
 from localmed.domain.findings import Line, Question, Section, written_out
 from localmed.library.lexical import LexicalIndex
+from localmed.retrieval.guide import named as department_named
 from localmed.retrieval.marks import GENERAL, NAMED, Similar, marked, of_condition, text_of, things
 from localmed.text import measures, synonyms
 from localmed.text.furniture import line_spans
@@ -24,9 +25,14 @@ from localmed.text.tables import Names, cues
 
 FIRST = 4  # hits that are surely seen
 FULLEST = 3  # sections of which one that names all of the question is moved to the front
+DEPARTMENTS = 8  # headings of a guide to departments at least
 ENTRIES, ENTRY = 20, {"en": 120, "zh": 40}  # headings of a dictionary at least; characters of most entries at most
 LONGEST = 6_000  # characters of a section; a longer one is cut around its best passage
 POPULATION = 300  # characters on a study's population; the first sentence is always whole
+_PLACE = re.compile(
+    r"\b(?:where|phones?|telephone|ext(?:ension)?|floors?|opening|hours|refer\w*|clinics?|departments?)\b"
+    r"|哪|几楼|电话|分机|门诊|科室|挂号"
+)
 _BEYOND = re.compile(r"\b(?:on|with|in|for|of|after|at|since|by)\b")  # "won't wake up on morphine"
 _ABLE = re.compile(r"\b(?:can|able to) (?!not\b|hardly\b|barely\b|only\b)(\w+)")
 _CLAUSE = re.compile(r"[,.;:?!，。；：？！](?!\d)|\b(?:and|but)\b")
@@ -62,7 +68,7 @@ def sections(
             population = tuple(_population(passages)) if study else ()
             taken.append(Section(hit, lines, len(shown) < len(whole), study, population))
     ordered = _fullest_first(marked(_as_denied(taken, read.typed, index.analyse), read, index, similar, lacking), read)
-    return _definitions_later(ordered, read.typed, index.analyse, document)
+    return _entries_later(ordered, read.typed, index.analyse, document)
 
 
 def _fullest_first(found: Sequence[Section], read: Question) -> tuple[Section, ...]:
@@ -77,25 +83,37 @@ def _fullest_first(found: Sequence[Section], read: Question) -> tuple[Section, .
     return (*found[place : place + 1], *found[:place], *found[place + 1 :])
 
 
-def _definitions_later(
+def _entries_later(
     found: Sequence[Section],
     question: str,
     analyse: Callable[[str], Iterable[str]],
     document: Callable[[str], Sequence[Passage]],
 ) -> tuple[Section, ...]:
-    """``found`` with entries of dictionaries behind the first others, but those headed by all that the question names.
+    """``found`` with entries of dictionaries and of the guide to departments without marks, behind the first others.
 
-    "INR 8.4, what to do?" asks for no definition; "what is the INR?" does.
+    "INR 8.4, what to do?" asks for no definition; "what is the INR?" does, and so does what only an entry names.
     """
     asked = {*analyse(" ".join(content_words(fold(question))))}
+    fewest = min((len(one.lacks) for one in found), default=0)
 
-    def defines(one: Section) -> bool:
+    def is_entry(one: Section) -> bool:
         named = {*analyse(" ".join(one.best.passage.headings[-1:]))}
-        return not asked <= named and _is_dictionary(document(one.best.passage.document_id))
+        own = document(one.best.passage.document_id)
+        if asked <= named or (fewest == len(one.lacks) < min((len(it.lacks) for it in found if it != one), default=0)):
+            return False
+        return _is_dictionary(own) or (_is_guide(own) and not _PLACE.search(fold(question)))
 
-    later = [one for one in found[:FULLEST] if defines(one)]
-    others = [one for one in found if one not in later]
+    entries = {id(one) for one in found if is_entry(one)}
+    plain = [one.without_marks() if id(one) in entries else one for one in found]
+    later = [new for new, one in zip(plain, found[:FULLEST]) if id(one) in entries]  # noqa: B905  the first ones
+    others = [one for one in plain if one not in later]
     return (*others[:FULLEST], *later, *others[FULLEST:])
+
+
+def _is_guide(document: Sequence[Passage]) -> bool:
+    """Whether most headings of ``document`` name departments."""
+    headings = {one.headings[-1] for one in document if one.headings}
+    return len(headings) >= DEPARTMENTS and 2 * sum(map(bool, map(department_named, headings))) > len(headings)
 
 
 def _is_dictionary(document: Sequence[Passage]) -> bool:

@@ -17,7 +17,9 @@ _JOINT = re.compile(r"[ -]")  # one character between the words of a name
 _SPLIT = re.compile("[降减]低|[提升增]高")  # "降低血糖" is no 低血糖
 _IS_HAN = re.compile(f"[{HAN}]")
 _ALONE_BEFORE = re.compile(f"(?:^|[^{HAN}]|[服吃用对药含予及和与加换停打名即])$")
-_ALONE_AFTER = re.compile(f"$|[^{HAN}]|片|胶囊|注射|针|缓释|过敏|和|或|及|每|早|晚|一|半|两|治|后|时")
+_ALONE_AFTER = re.compile(
+    f"$|[^{HAN}]|片|胶囊|注射|针|缓释|过敏|和|或|及|每|早|晚|一|半|两|治|后|时|还是|多少|怎么|能|可"
+)
 
 
 @cache

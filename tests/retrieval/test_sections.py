@@ -563,6 +563,30 @@ def test_an_entry_of_a_dictionary_is_no_first_section_unless_it_is_asked_for(ind
         assert found[0].best.passage == first, typed
 
 
+def test_an_entry_of_the_guide_to_departments_is_for_who_asks_where(index: LexicalIndex) -> None:
+    names = ("Cardiology", "Neurology", "Urology", "Maternity", "Orthopaedics", "Surgery", "Pharmacy", "Eye Department")
+    guide = [
+        replace(of_section(f"{name}: blurred sight.", name, f"{place}-"), document_id="g" * 64)
+        for place, name in enumerate(names)
+    ]
+    blurred = of_section("Blurred sight with a high pressure is an emergency.", "Emergency", "99-")
+    hits = [replace(hit(one.text), passage=one) for one in (guide[-1], blurred)]
+    of = {blurred.document_id: (blurred,), "g" * 64: guide}
+    for typed, first in (("blurred sight", blurred), ("where to refer blurred sight", guide[-1])):
+        found = sections(hits, read(typed), index, 10, of.__getitem__, lambda _: {})
+        assert found[0].best.passage == first, typed
+        assert [one.best.passage for one in found if not one.marks] == [guide[-1]] * (first == blurred)
+
+
+def test_nothing_is_marked_in_a_section_on_no_medicine_asked_about(index: LexicalIndex) -> None:
+    own = of_section("Give ondansetron 4 mg for nausea.", "Nausea", "0-")
+    other = of_section("Wait four hours before the next dose of enoxaparin.", "Spinal procedures", "9-")
+    of_class = of_section("An ACE inhibitor raises potassium.", "Potassium", "20-")
+    found = made(index, (other, own), "nausea ondansetron dose", 0, 1)
+    assert [(one.best.passage, bool(one.marks)) for one in found] == [(own, True), (other, False)]
+    assert made(index, (of_class,), "potassium on ramipril", 0)[0].marks, "its class is named"
+
+
 def test_of_a_table_with_ranges_the_row_of_the_number_is_marked(index: LexicalIndex) -> None:
     rows = "Severity: Low (0 to 1); Antibiotic: Doxycycline\nSeverity: High (3 to 5); Antibiotic: Ask a microbiologist"
     table = replace(of_section(rows, "Pneumonia", "0-"), table=True)
