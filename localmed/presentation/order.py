@@ -155,9 +155,11 @@ def question(part: QuestionPart, language: str) -> PartView:
         signs = tuple(Message(f"departments.flag.{sign}") for sign in part.signs)
         rows.insert(0, Row("", words(message("finding.flagged", signs=signs), language)))
     without = message("explain.left_out") if part.left_out else message("explain.no_answer")
-    rows += [] if part.statements else [Row("", words(without, language))]
+    rows += [] if part.statements or part.reply else [Row("", words(without, language))]
     if part.nearest and not part.statements:
         rows.append(Row("", words(message("explain.nearest", names=tuple(map(one_line, part.nearest))), language)))
+    rows += [Row(words(message("explain.reply"), language), one_line(part.reply))] if part.reply else []
+    rows += [Row(words(message("explain.section"), language), one_line(name)) for name in part.printed]
     statements = tuple(statement_view(statement, language) for statement in part.statements)
     return PartView(
         one_line(part.question), tuple(rows), statements, section=words(message("explain.questions"), language)

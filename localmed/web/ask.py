@@ -288,6 +288,8 @@ def answer_values(visit: Visit, kept: Kept, since: bool = True) -> dict[str, Any
         "ambiguous": orders.ambiguous(answer),
         "unclear": orders.why_unclear(answer),
         "needs_check": orders.needs_check(answer),
+        "patient_questions": orders.questions_of(answer),
+        "reply_characters": orders.LONGEST_REPLY,
         "in_other_words": {name: order.in_other_words(answer, name) for name in LANGUAGES},
         "state": "\n".join(status_lines(shown, kept.asked_text, answer.provenance.day)),
         "stopped": stopped,

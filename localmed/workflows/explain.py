@@ -443,6 +443,7 @@ def _asked(
             nearest=nearest,
             signs=red_flags(question),
             talk=bool(like),
+            sections=tuple(section.best for section in found.sections),
         )
         made.append((part, (yield from write_draft(alone, pieces, plan, task.known))))
     return made

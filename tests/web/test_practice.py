@@ -279,6 +279,18 @@ def test_an_emergency_in_a_patients_question_is_told_to_staff_and_on_the_leaflet
     assert phrase("finding.flagged") not in plain.text
 
 
+def test_the_answer_of_who_releases_it_stands_on_the_leaflet(copied_clients: Clients) -> None:
+    reader = copied_clients("reader")
+    page = reader.form("/orders", order="Paracetamol 1 g once a day\n", questions="When do I take it?")
+    assert page.text.count('name="reply"') == 1
+    assert '<option value="en" selected>' in page.text, "the order's own language"
+    path = f"{page.url.path}/leaflet"
+    assert reader.form(path, released_by="Ada", reply="In the\nmorning", section="0:99").status_code == 400
+    leaflet = reader.form(path, released_by="Ada", reply="In the\nmorning", language="en").text
+    assert "In the morning" in leaflet
+    assert phrase("explain.no_answer") not in leaflet
+
+
 def test_only_an_order_has_a_leaflet(client: Clients) -> None:
     reader = client("reader")
     path = reader.form("/ask", question=QUESTION).url.path

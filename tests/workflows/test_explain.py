@@ -18,7 +18,7 @@ from localmed.answering.orders import MEDICAL_TERMS, PLAIN_ORDER, RETRIEVAL_QUES
 from localmed.answering.orders_rules import retrieval_question, terms
 from localmed.answering.roles import Writing
 from localmed.answering.write import WRITE, Covers, Drafted, Written
-from localmed.domain import Answer, AnswerStatus, Hit, SearchFilter, message
+from localmed.domain import Answer, AnswerStatus, Hit, Kind, SearchFilter, message
 from localmed.domain.errors import Rejected, UsageError
 from localmed.domain.findings import Found
 from localmed.domain.parts import (
@@ -42,7 +42,7 @@ from localmed.presentation.plain import plain
 from localmed.retrieval.concepts import Card, Other
 from localmed.retrieval.tiers import Tier
 from localmed.safety.safety import LIKENESS, Screening
-from localmed.site.orders import require_clear
+from localmed.site.orders import LONGEST_REPLY, questions_of, require_clear, with_replies
 from localmed.workflows.explain import CHARACTERS, EXPLAINED, QUESTIONS, ExplainInput, explain
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Cite, Find, LookUp, Perform, Search
@@ -332,6 +332,44 @@ def test_without_a_chat_model_a_question_is_answered_by_sections_alone() -> None
     assert in_words(message("explain.no_answer")) in page
     assert told not in page, "sections that nobody judged are for staff"
     assert "Take it in the evening" not in page
+
+
+class ForPatients(Served):
+    """Serves sections of documents for patients, or as ``details`` say."""
+
+    def __init__(self, **details: Any) -> None:
+        super().__init__()
+        self._details = {"kind": Kind.LEAFLET, **details}
+
+    def __call__(self, request: Any) -> Any:
+        served = super().__call__(request)
+        return tuple(replace(one, **self._details) for one in served) if isinstance(request, Cite) else served
+
+
+def test_who_releases_a_leaflet_answers_a_question_or_puts_a_whole_section_on_it() -> None:
+    answer = replace(run(ExplainInput(ORDER, None, (WHEN, "How long?")), served=ForPatients()), released_by="N")
+    (_, offers), _ = questions_of(answer)
+    assert len(offers) == len(HITS)
+    before = leaflet(with_replies(answer, (), ()), "2026-01-02")
+    assert before.count(in_words(message("explain.no_answer"))) == 2
+    assert "Take it in the evening" not in before, "nothing is put there unless somebody chooses it"
+    released = with_replies(answer, ("At six.", ""), (offers[0].value,))
+    assert with_replies(released, ("At six.", ""), (offers[0].value,)) == released, "releasing twice adds nothing"
+    page = leaflet(released, "2026-01-02")
+    first, second = page.partition(f"<h3>{WHEN}</h3>")[2].split("<h3>How long?</h3>")
+    for told in (in_words(message("explain.reply")), "At six.", WARFARIN, offers[0].name, 'class="cite"'):
+        assert told in first, told
+    assert in_words(message("explain.no_answer")) in second
+    assert WARFARIN not in second
+
+
+@pytest.mark.parametrize("details", [{"kind": Kind.GUIDELINE}, {"planted": True}, {"remark": "wrong"}])
+def test_a_section_that_is_not_for_patients_or_is_in_doubt_is_not_offered(details: dict[str, Any]) -> None:
+    answer = run(ExplainInput(ORDER, None, (WHEN,)), served=ForPatients(**details))
+    assert questions_of(answer)[0][1] == ()
+    for replies, sections in (((), ("0:2",)), (("a", "b"), ()), (("x" * (LONGEST_REPLY + 1),), ())):
+        with pytest.raises(UsageError):
+            with_replies(answer, replies, sections)
 
 
 def test_a_term_that_no_sentence_defines_is_explained_by_a_model_that_names_it() -> None:
