@@ -10,7 +10,7 @@ follow-up questions made self-contained with the order and the patient's informa
 - Plain words come from a chat model. Each line must keep every number, dose and negation (``text.faithfulness``), else
   the order's words stand alone and a note says so, as it does without a model.
 - A term is explained by a cited sentence that defines it, or by the concept graph; others are listed as unexplained.
-- Order and questions are screened first, as a patient's.
+- Order and questions are screened first, as a patient's. Names and numbers of patients are struck from both.
 
 Bounds: ``CHARACTERS`` of an order, ``EXPLAINED`` terms (others are listed as unexplained), ``QUESTIONS`` follow-up
 questions; one search for each question, one for each term and language. Calls of a chat model: one for the lines, one
@@ -73,6 +73,7 @@ from localmed.domain.parts import (
     UnexplainedPart,
 )
 from localmed.domain.patient import PatientRecord
+from localmed.ingest.records.parts import STRUCK, strike_identifiers
 from localmed.library.terms import folded
 from localmed.messages import LANGUAGES
 from localmed.retrieval.concepts import Card
@@ -139,8 +140,14 @@ def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: P
     for text in (task.order, *task.questions):
         if (yield from screened(text, plan, own_words=False)):
             return refused(text, plan, provenance, "explain")
-    order, length = task.order[:CHARACTERS], len(task.order)
-    notes = (message("explain.order_cut", characters=length, read=CHARACTERS),) if length > CHARACTERS else ()
+    struck, length = strike_identifiers(task.order), len(task.order)
+    task, order = replace(task, order=struck), struck[:CHARACTERS]
+    notes: Notes = (message("explain.order_cut", characters=length, read=CHARACTERS),) if length > CHARACTERS else ()
+    notes += (
+        (message("explain.struck", mark=STRUCK),)
+        if STRUCK in "".join(map(strike_identifiers, (struck, *task.questions)))
+        else ()
+    )
     language, cited = detect(order), _Cited()
     terms, more = yield from _terms(order, plan)
     lines, of_lines = yield from _lines(order, language, plan)
@@ -266,8 +273,19 @@ def _unexplained(
     for line in read:
         left += [one.written for one in abbreviations(line.text, language)]
         left += _HOLD.findall(line.text)
-        left += [name for name in unknown(line.text) if {kind for kind, _ in faithfulness.facts(name)} != {"sense"}]
+        others = unknown(_without(terms, line))
+        left += [name for name in others if {kind for kind, _ in faithfulness.facts(name)} != {"sense"}]
     return dict.fromkeys(name for name in left if folded(name) not in told and folded(name) not in named)
+
+
+def _without(terms: tuple[OrderTerm, ...], line: LinePart) -> str:
+    """The line with blanks in the place of its terms, which are explained or listed as a whole."""
+    rest = list(line.text)
+    for term in terms:
+        if line.start <= term.start < line.end:
+            start, end = term.start - line.start, term.end - line.start
+            rest[start:end] = " " * len(rest[start:end])
+    return "".join(rest)
 
 
 def _is_plain(term: str) -> bool:
@@ -438,7 +456,7 @@ def _asked(
         # A mere likeness to a disclosure refuses no order: "What if I forget the tablet?" is like one. Staff are told.
         like = yield from finding.likened(question, plan)
         part = QuestionPart(
-            question,
+            strike_identifiers(question),
             searched_as=alone if alone != question else "",
             nearest=nearest,
             signs=red_flags(question),

@@ -190,6 +190,7 @@ def test_an_order_that_is_not_released_has_no_leaflet_and_comes_back_to_be_edite
     reader = client("reader")
     asked = "When <do> I take it?"
     page = reader.form("/orders", order="Metformin 500 mg\nINR daily", questions=asked)
+    assert "Smith" not in reader.form("/orders", order="Mrs J. A. Smith\nMetformin 500 mg").text, "nor to be edited"
     assert reader.get(f"{page.url.path}/leaflet").url.path == page.url.path
     address = html.unescape(re.search(r'href="(/orders\?[^"]+)"', page.text)[1])  # type: ignore[index]
     form = html.unescape(reader.get(address).text)
