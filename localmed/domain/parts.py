@@ -74,8 +74,9 @@ class Expansion:
 class LinePart(_NoStatements):
     """A line of the order, its abbreviations, and ``plain`` words if a model wrote any.
 
-    ``medicines`` are those of a line with several: values are not assigned to them, and nothing is explained.
-    ``stopped``: the line stops or pauses something, so how often and which way are not explained.
+    ``medicines`` are those of a line with several: values are not assigned to them, and one abbreviation at most is
+    explained. ``stopped``: the line stops or pauses something, so how often and which way are not explained.
+    ``disagrees``: it says in two ways how often, and neither is explained.
     """
 
     text: str
@@ -86,6 +87,7 @@ class LinePart(_NoStatements):
     end: int = 0
     medicines: tuple[str, ...] = ()
     stopped: bool = False
+    disagrees: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,11 +35,7 @@ def line(part: LinePart, language: str) -> PartView:
 
     The meanings are in the reader's language, for patients who do not read the order's.
     """
-    if part.medicines:
-        several = words(message("explain.several_medicines", names=part.medicines), language)
-        section = words(message("explain.lines"), language)
-        return PartView(one_line(part.text), (Row("", several),), section=section, warning=True)
-    known = {abbreviation.written: abbreviation.meanings for abbreviation in abbreviations(part.text, language)}
+    known = {one.written: one.meanings for one in reversed(abbreviations(part.text, language))}  # the first counts
     rows = [Row(words(message("explain.plain"), language), one_line(part.plain))] if part.plain else []
     rows += [Row("", words(message("explain.rejected"), language))] if part.restated is Restated.REJECTED else []
     told: set[tuple[str, ...]] = set()
@@ -55,8 +51,15 @@ def line(part: LinePart, language: str) -> PartView:
         rows.append(Row(stop["word"], words(message("explain.stop"), language)))
     elif part.stopped:
         rows.insert(0, Row("", words(message("explain.stopped"), language)))
-    rows += [Row(one_line(written), meaning) for written, meaning in phrases(part.text, language)]
-    return PartView(one_line(part.text), tuple(rows), section=words(message("explain.lines"), language))
+    if part.disagrees:
+        rows.insert(0, Row("", words(message("explain.disagrees"), language)))
+    if part.medicines:
+        rows.insert(0, Row("", words(message("explain.several_medicines", names=part.medicines), language)))
+    if not (part.disagrees or part.medicines):
+        rows += [Row(one_line(written), meaning) for written, meaning in phrases(part.text, language)]
+    doubtful = bool(part.medicines or part.disagrees)
+    section = words(message("explain.lines"), language)
+    return PartView(one_line(part.text), tuple(rows), section=section, warning=doubtful)
 
 
 def _is_a_medicine(text: str) -> bool:

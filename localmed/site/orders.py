@@ -85,8 +85,8 @@ def _with_meanings(answer: Answer, chosen: Sequence[str]) -> Answer:
 
 
 def needs_check(answer: Answer) -> bool:
-    """Whether a person must check the order before release: a line with several medicines, or an allergy."""
-    lines = any(isinstance(part, LinePart) and part.medicines for part in answer.parts)
+    """Whether a person must check the order before release: an allergy, or a line with several medicines or times."""
+    lines = any(isinstance(part, LinePart) and (part.medicines or part.disagrees) for part in answer.parts)
     return lines or any(isinstance(part, AllergyPart) for part in answer.parts)
 
 

@@ -4,7 +4,8 @@ LINS, medical order explanation (Fig. 4a and Methods): terms as written (MTEA), 
 follow-up questions made self-contained with the order and the patient's information (QEA), cited answers.
 
 - Every line is quoted alone. Nothing is inferred across lines, and no status of a medicine is derived. A line that
-  stops or pauses something says so, and how often and which way are not explained.
+  stops or pauses something says so, and how often and which way are not explained. Nor is how often where a line says
+  it in two ways.
 - An allergy that the record, a question or the order tells of stands first if a medicine of the order may meet it.
 - Abbreviations stand beside the line with their usual meanings.
 - Plain words come from a chat model. Each line must keep every number, dose and negation (``text.faithfulness``), else
@@ -41,6 +42,8 @@ from localmed.answering.orders_rules import (
     above,
     allergies,
     definition_of,
+    disagrees,
+    frequencies,
     holds,
     is_stopped,
     lines_of,
@@ -143,11 +146,8 @@ def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: P
     struck, length = strike_identifiers(task.order), len(task.order)
     task, order = replace(task, order=struck), struck[:CHARACTERS]
     notes: Notes = (message("explain.order_cut", characters=length, read=CHARACTERS),) if length > CHARACTERS else ()
-    notes += (
-        (message("explain.struck", mark=STRUCK),)
-        if STRUCK in "".join(map(strike_identifiers, (struck, *task.questions)))
-        else ()
-    )
+    if any(STRUCK in strike_identifiers(text) for text in (struck, *task.questions)):
+        notes += (message("explain.struck", mark=STRUCK),)
     language, cited = detect(order), _Cited()
     terms, more = yield from _terms(order, plan)
     lines, of_lines = yield from _lines(order, language, plan)
@@ -213,7 +213,7 @@ def _first_occurrences(
 def _lines(order: str, language: str, plan: Plan) -> Step[tuple[tuple[Part, ...], Notes]]:
     """Each line as written, with abbreviations and, with a chat model, in plain words.
 
-    A line with several medicines is not explained: which words belong to which is not judged.
+    Of a line with several medicines one abbreviation at most is explained: which words belong to which is not judged.
     """
     spans = list(lines_of(order))
     written = [order[start:end] for start, end in spans]
@@ -227,14 +227,19 @@ def _lines(order: str, language: str, plan: Plan) -> Step[tuple[tuple[Part, ...]
         notes += (message("explain.lines_cut", lines=len(spans), read=LINES),)
     parts: list[Part] = []
     for line, words, span in zip(written, plain, spans, strict=True):
-        named = medicines_of(line)
-        if len(named) > 1:
-            parts.append(LinePart(line, start=span[0], end=span[1], medicines=named))
-            continue
         over = above(order, span[0])
-        stopped = holds(line, over)
-        expansions = tuple(one for one in _expansions(line, language, over) if not (stopped and _tells_how(one)))
-        parts.append(LinePart(line, expansions, words, Restated.MODEL if words else restated, *span, (), stopped))
+        stopped, named = holds(line, over), medicines_of(line)
+        several = named if len(named) > 1 else ()
+        differs = not several and disagrees(line)
+        expansions = tuple(
+            one
+            for one in _expansions(line, language, over)
+            if not (stopped and _tells_how(one)) and not (differs and any(map(frequencies, one.meanings)))
+        )
+        if several:
+            expansions, words = _single(expansions, line, several), ""
+        written_by = Restated.MODEL if words else Restated.QUOTED if several else restated
+        parts.append(LinePart(line, expansions, words, written_by, *span, several, stopped, differs))
     return tuple(parts), notes
 
 
@@ -253,6 +258,12 @@ def _expansions(line: str, language: str, over: str) -> tuple[Expansion, ...]:
     """The abbreviations of a line, each once."""
     first = {abbreviation.written: abbreviation for abbreviation in reversed(explainable(line, language, over))}
     return tuple(Expansion(abbreviation.written, abbreviation.meanings) for abbreviation in reversed(first.values()))
+
+
+def _single(expansions: tuple[Expansion, ...], line: str, medicines: tuple[str, ...]) -> tuple[Expansion, ...]:
+    """Of a line with several medicines the only unambiguous abbreviation that names none of them, if it stands once."""
+    left = [one for one in expansions if not one.is_ambiguous and one.written not in medicines]
+    return tuple(left) if len(left) == 1 and line.count(left[0].written) == 1 else ()
 
 
 def _tells_how(expansion: Expansion) -> bool:
