@@ -179,10 +179,13 @@ def reading_level(part: ReadingLevelPart, language: str) -> PartView:
 Lines = list[tuple[PartView, list[PartView]]]  # each line of an order, with what explains words of it
 
 
-def terms_by_line(parts: Sequence[Part], shown: Sequence[PartView], language: str) -> tuple[Lines, list[PartView]]:
+def terms_by_line(
+    parts: Sequence[Part], shown: Sequence[PartView], language: str, own: str = ""
+) -> tuple[Lines, list[PartView]]:
     """The lines, each with the terms that stand in it first; and the parts that belong to no line.
 
-    A line beside which nothing is explained says whom to ask.
+    A term is explained in the reader's ``language``, else in the order's ``own``; another one is for its leaflet. A
+    line beside which nothing is explained says whom to ask.
     """
     pairs = list(zip(parts, shown, strict=True))
     lines = [(part, view, list[PartView]()) for part, view in pairs if isinstance(part, LinePart)]
@@ -191,11 +194,11 @@ def terms_by_line(parts: Sequence[Part], shown: Sequence[PartView], language: st
     for part, view in pairs:
         if isinstance(part, LinePart):
             continue
-        if isinstance(part, TermPart) and (part.term, part.start) in read and not _is_in(part, language):
-            continue  # the other language is for its leaflet
+        if isinstance(part, TermPart) and not _is_in(part, language if (part.term, part.start) in read else own):
+            continue
         at = part.start if isinstance(part, TermPart) else -1
-        own = next((terms for whole, _, terms in lines if whole.start <= at < whole.end), rest)
-        own.append(view)
+        beside = next((terms for whole, _, terms in lines if whole.start <= at < whole.end), rest)
+        beside.append(view)
     ask = (Row("", words(message("explain.line_unexplained"), language)),)
     return [(view if view.rows or terms else replace(view, rows=ask), terms) for _, view, terms in lines], rest
 

@@ -272,7 +272,7 @@ def answer_values(visit: Visit, kept: Kept, since: bool = True) -> dict[str, Any
     if holds and since:
         answer = history.with_current_statuses(visit.session, answer)
     shown = view(answer, visit.language)
-    order_lines, parts = order.terms_by_line(answer.parts, shown.parts, visit.language)
+    order_lines, parts = order.terms_by_line(answer.parts, shown.parts, visit.language, answer.language)
     stopped = [
         neutral.words(message("web.answer.stopped", reason=one.reason), visit.language)
         for one in stops.visible_stops(visit.session)
