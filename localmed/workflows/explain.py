@@ -137,6 +137,19 @@ class _Cited:
         """Add the evidence that ``statements`` cite."""
         self.evidence = tuple(dict.fromkeys((*self.evidence, *check.cited(statements, evidence))))
 
+    def keep_sections(self, found: Answer) -> tuple[str, ...]:
+        """Add the sections of a question but those that an earlier one found; the markers of all in its language."""
+        known = {piece.marker: piece.passage.id for piece in (*self.evidence, *found.evidence)}
+        before = {known[it.best]: it.best for one in self.receipts for it in (*one.sections, *one.others)}
+        self.evidence = (*self.evidence, *found.evidence)
+        if found.receipts:
+            ours, others = (
+                tuple(it for it in sections if known[it.best] not in before)
+                for sections in (found.receipts.sections, found.receipts.others)
+            )
+            self.receipts.append(replace(found.receipts, sections=ours, others=others))
+        return tuple(before.get(known[it.best], it.best) for it in own(found))
+
 
 def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: Provenance) -> Flow:
     """The flow for one order over the tiers of ``plan``."""
@@ -458,9 +471,7 @@ def _asked(
             alone, plan.within(filters), plan.searched, provenance, subject, sections=OF_QUESTION
         )
         found = renumbered(found, cited.next_marker)
-        if found.receipts:
-            cited.receipts.append(found.receipts)
-        cited.evidence = (*cited.evidence, *found.evidence)
+        sections = cited.keep_sections(found)
         pieces = best_of(found, own(found))
         marked = best_of(found, [section for section in own(found) if section.marks])
         nearest = tuple(dict.fromkeys((piece.passage.headings or (piece.document_title,))[-1] for piece in marked))
@@ -472,7 +483,7 @@ def _asked(
             nearest=nearest,
             signs=red_flags(question),
             talk=bool(like),
-            sections=tuple(section.best for section in found.sections),
+            sections=sections,
         )
         made.append((part, (yield from write_draft(alone, pieces, plan, task.known))))
     return made

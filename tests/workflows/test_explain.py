@@ -392,7 +392,8 @@ def test_the_sections_of_a_question_have_markers_of_their_own() -> None:
     markers = [piece.marker for piece in answer.evidence]
     assert len(markers) == len(set(markers))
     assert {section.best for section in answer.sections} <= set(markers)
-    assert len(answer.sections) == 2 * len(HITS)
+    assert len(answer.sections) == len(HITS), "a section that both questions find is shown once"
+    assert len({part.sections for part in parts(answer, QuestionPart)}) == 1, "and told for both"
 
 
 def test_without_a_chat_model_a_question_is_answered_by_sections_alone() -> None:
