@@ -12,7 +12,6 @@ from localmed.domain import Kind, Status, message
 from localmed.domain.errors import InputError, LimitExceeded, UsageError
 from localmed.domain.parts import AllergyPart, Expansion, LinePart, QuestionPart, TermPart
 from localmed.ingest.readers.encoding import decode
-from localmed.ingest.records.parts import strike_identifiers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,10 +27,7 @@ LONGEST_REPLY = 600  # characters of this person's answer to a patient's questio
 
 
 def text_of(data: bytes) -> str:
-    """The order as text, identifiers struck.
-
-    Raise ``InputError`` if it is not text, too long, or in an unsupported script.
-    """
+    """The order as text; raise ``InputError`` if it is not text, too long, or in an unsupported script."""
     if len(data) > LARGEST:
         raise LimitExceeded("explain.bytes", most=LARGEST >> 20)
     if data.startswith((b"%PDF", b"PK\x03\x04", b"\x89PNG", b"\xff\xd8\xff")):
@@ -43,7 +39,7 @@ def text_of(data: bytes) -> str:
     others = sum(not (letter < "\u0250" or "\u2e80" <= letter <= "\u9fff" or letter in "μαβγδ") for letter in letters)
     if others > OTHER_SCRIPTS * len(letters):
         raise InputError("explain.language")
-    return strike_identifiers(text)
+    return text
 
 
 def ambiguous(answer: Answer) -> list[tuple[LinePart, Expansion]]:
