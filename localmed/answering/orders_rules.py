@@ -23,8 +23,8 @@ from localmed.ingest.records.text import from_prose
 from localmed.library.graph import Graph
 from localmed.library.lexical import LexicalIndex
 from localmed.library.terms import folded
-from localmed.text import language, medicines, negation, units
-from localmed.text.abbreviations import is_open, meaning
+from localmed.text import faithfulness, language, medicines, negation, units
+from localmed.text.abbreviations import PERIOD, abbreviations, is_open, meaning
 from localmed.text.language import HAN, aligned, detect, fold
 from localmed.text.medicines import Mention
 from localmed.text.tables import cues
@@ -170,9 +170,10 @@ _STOPPED = re.compile(
 _COURSE = re.compile(r"\bthen stop(?=\s*(?:[.,;)]|$))", re.IGNORECASE | re.MULTILINE)  # "5/7 then stop" is a course
 _HELD = re.compile(  # at the start of a line, or as a remark at its end
     r"^\W*(?:\d{1,2}[.)、]\s*)?(?:please )?"
-    r"(?:(?:stop|hold|withhold|discontinue|cease|pause|suspend)\b(?! (?:if|when|the|your)\b)|暂停|停用|停服|停(?!药后))"
-    r"|[-–—:：(（]\s*(?:hold|stop|withhold)\b(?! (?:if|when|for|after)\b)"
-    r"|[-–—:：(（,，]\s*(?:now |currently )?(?:stopped|held|on hold|withheld|discontinued|已停|暂停|停用)"
+    r"(?:(?:stop|hold|withhold|discontinue|cease|pause|suspend|omit|skip)\b(?! (?:if|when|the|your)\b)"
+    r"|暂停|停用|停服|停(?!药后))"
+    r"|[-–—:：(（]\s*(?:hold|stop|withhold|omit)\b(?! (?:if|when|for|after)\b)"
+    r"|[-–—:：(（,，]\s*(?:now |currently )?(?:stopped|held|on hold|withheld|omitted|discontinued|已停|暂停|停用)"
     r"|\s(?:stopped|held|on hold|已停用?|暂停|停用)\s*$",
     re.IGNORECASE,
 )
@@ -242,6 +243,41 @@ def above(order: str, start: int) -> str:
     broken = last[-_LAST:] if _HAN.search(last) else last
     reaches = is_open(broken) and not broken.endswith(("?", "？", ".", "。")) and not meaning(broken, "en")
     return f"{heading} {broken}" if reaches else heading
+
+
+_OFTEN = re.compile(r"\d a (?:day|week|month)|every .*")
+_HOURS = re.compile(r"every (\d+) hour")
+_ONCE = re.compile(r"\bonce\b|[一1]\s?次", re.IGNORECASE)  # "daily" alone says no more than that it is for each day
+_LIMIT = re.compile(r"\b(?:max\w*|up to|at most|(?:no|not) more than)\b.*|(?:不超过|最多|至多).*", re.IGNORECASE)
+_DAILY = "1 a day"
+_LASTING = re.compile(
+    rf"{PERIOD.pattern}|[x×]\s?\d+|\d\s?(?:days?|weeks?|months?|天|周|日(?!\s?\d?次)|个月)", re.IGNORECASE
+)
+
+
+def disagrees(line: str) -> bool:
+    """Whether a line says in two ways how often, without a dose or a length of time between them (a taper has one)."""
+    stages = _LASTING.sub("\n", units.dose(counted=True).sub(r"\n\g<0>", line)).splitlines()
+    return any(len(frequencies(stage)) > 1 for stage in stages)
+
+
+def frequencies(line: str) -> frozenset[str]:
+    """How often a line says that something is done, apart from its upper limit; "q6h" and "4 times a day" are one."""
+    told = _LIMIT.sub("", line)
+    meant = [one.meanings[0] for one in abbreviations(told, "en") if len(one.meanings) == 1]
+    by_abbreviation = {name for text in meant for name in _how_often(text)}
+    found = by_abbreviation | set(_how_often(told))
+    by_day = {name for name in found if name.endswith(("a day", "hour"))} - {_DAILY}
+    if by_day and _DAILY not in by_abbreviation and not _ONCE.search(told):
+        found.discard(_DAILY)
+    return frozenset(found)
+
+
+def _how_often(text: str) -> Iterator[str]:
+    for kind, name in faithfulness.facts(text):
+        if kind == "time" and _OFTEN.fullmatch(name):
+            hours = int(match[1]) if (match := _HOURS.fullmatch(name)) else 0
+            yield f"{24 // hours} a day" if hours and not 24 % hours else name
 
 
 def _dosed(text: str, one: Mention, other: Mention) -> bool:

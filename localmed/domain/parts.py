@@ -74,8 +74,9 @@ class Expansion:
 class LinePart(_NoStatements):
     """A line of the order, its abbreviations, and ``plain`` words if a model wrote any.
 
-    ``medicines`` are those of a line with several: values are not assigned to them, and nothing is explained.
-    ``stopped``: the line stops or pauses something, so how often and which way are not explained.
+    ``medicines`` are those of a line with several: values are not assigned to them, and one abbreviation at most is
+    explained. ``stopped``: the line stops or pauses something, so how often and which way are not explained.
+    ``disagrees``: it says in two ways how often, and neither is explained.
     """
 
     text: str
@@ -86,6 +87,7 @@ class LinePart(_NoStatements):
     end: int = 0
     medicines: tuple[str, ...] = ()
     stopped: bool = False
+    disagrees: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,9 @@ class QuestionPart:
 
     ``left_out``: an answer was withheld from a patient because it may be about something else. ``nearest`` names
     sections with marks, for staff. ``signs``: the warning signs that the question names. ``talk``: it is only like
-    what somebody in danger says; staff are told.
+    what somebody in danger says; staff are told. ``sections`` are the markers of its sections. Whoever releases the
+    leaflet may write a ``reply``, and put whole sections on it: they are ``printed`` (title and heading of each), and
+    the last ``quoted`` statements are theirs.
     """
 
     question: str
@@ -123,6 +127,10 @@ class QuestionPart:
     nearest: tuple[str, ...] = ()
     signs: tuple[str, ...] = ()
     talk: bool = False
+    sections: tuple[str, ...] = ()
+    reply: str = ""
+    printed: tuple[str, ...] = ()
+    quoted: int = 0
 
 
 class ReadingScale(StrEnum):

@@ -167,6 +167,10 @@ def _highlight(drawn: Any, areas: Sequence[tuple[int, int, int, int]]) -> Any:
 def _cropped(drawn: Any, areas: Sequence[tuple[int, int, int, int]], scale: float) -> Any:
     top = max(0, min(area[1] for area in areas) - int(BESIDE * scale))
     bottom = min(drawn.height, max(area[3] for area in areas) + int(BESIDE * scale), top + int(CROPPED * scale))
+    first = min(area[3] for area in areas)
+    even = np.ptp(pixels(drawn), axis=1).max(axis=1) == 0  # rows of one colour: between lines of text
+    top = next((row for row in range(top, min(area[1] for area in areas)) if even[row]), top)
+    bottom = next((row for row in range(bottom, first, -1) if even[row - 1]), bottom)
     kept = pixels(drawn)[top : max(bottom, top + 1)]
     return pymupdf.Pixmap(pymupdf.csRGB, drawn.width, len(kept), kept.tobytes(), False)
 

@@ -35,11 +35,7 @@ def line(part: LinePart, language: str) -> PartView:
 
     The meanings are in the reader's language, for patients who do not read the order's.
     """
-    if part.medicines:
-        several = words(message("explain.several_medicines", names=part.medicines), language)
-        section = words(message("explain.lines"), language)
-        return PartView(one_line(part.text), (Row("", several),), section=section, warning=True)
-    known = {abbreviation.written: abbreviation.meanings for abbreviation in abbreviations(part.text, language)}
+    known = {one.written: one.meanings for one in reversed(abbreviations(part.text, language))}  # the first counts
     rows = [Row(words(message("explain.plain"), language), one_line(part.plain))] if part.plain else []
     rows += [Row("", words(message("explain.rejected"), language))] if part.restated is Restated.REJECTED else []
     told: set[tuple[str, ...]] = set()
@@ -55,8 +51,15 @@ def line(part: LinePart, language: str) -> PartView:
         rows.append(Row(stop["word"], words(message("explain.stop"), language)))
     elif part.stopped:
         rows.insert(0, Row("", words(message("explain.stopped"), language)))
-    rows += [Row(one_line(written), meaning) for written, meaning in phrases(part.text, language)]
-    return PartView(one_line(part.text), tuple(rows), section=words(message("explain.lines"), language))
+    if part.disagrees:
+        rows.insert(0, Row("", words(message("explain.disagrees"), language)))
+    if part.medicines:
+        rows.insert(0, Row("", words(message("explain.several_medicines", names=part.medicines), language)))
+    if not (part.disagrees or part.medicines):
+        rows += [Row(one_line(written), meaning) for written, meaning in phrases(part.text, language)]
+    doubtful = bool(part.medicines or part.disagrees)
+    section = words(message("explain.lines"), language)
+    return PartView(one_line(part.text), tuple(rows), section=section, warning=doubtful)
 
 
 def _is_a_medicine(text: str) -> bool:
@@ -155,9 +158,11 @@ def question(part: QuestionPart, language: str) -> PartView:
         signs = tuple(Message(f"departments.flag.{sign}") for sign in part.signs)
         rows.insert(0, Row("", words(message("finding.flagged", signs=signs), language)))
     without = message("explain.left_out") if part.left_out else message("explain.no_answer")
-    rows += [] if part.statements else [Row("", words(without, language))]
+    rows += [] if part.statements or part.reply else [Row("", words(without, language))]
     if part.nearest and not part.statements:
         rows.append(Row("", words(message("explain.nearest", names=tuple(map(one_line, part.nearest))), language)))
+    rows += [Row(words(message("explain.reply"), language), one_line(part.reply))] if part.reply else []
+    rows += [Row(words(message("explain.section"), language), one_line(name)) for name in part.printed]
     statements = tuple(statement_view(statement, language) for statement in part.statements)
     return PartView(
         one_line(part.question), tuple(rows), statements, section=words(message("explain.questions"), language)
@@ -174,10 +179,13 @@ def reading_level(part: ReadingLevelPart, language: str) -> PartView:
 Lines = list[tuple[PartView, list[PartView]]]  # each line of an order, with what explains words of it
 
 
-def terms_by_line(parts: Sequence[Part], shown: Sequence[PartView], language: str) -> tuple[Lines, list[PartView]]:
+def terms_by_line(
+    parts: Sequence[Part], shown: Sequence[PartView], language: str, own: str = ""
+) -> tuple[Lines, list[PartView]]:
     """The lines, each with the terms that stand in it first; and the parts that belong to no line.
 
-    A line beside which nothing is explained says whom to ask.
+    A term is explained in the reader's ``language``, else in the order's ``own``; another one is for its leaflet. A
+    line beside which nothing is explained says whom to ask.
     """
     pairs = list(zip(parts, shown, strict=True))
     lines = [(part, view, list[PartView]()) for part, view in pairs if isinstance(part, LinePart)]
@@ -186,11 +194,11 @@ def terms_by_line(parts: Sequence[Part], shown: Sequence[PartView], language: st
     for part, view in pairs:
         if isinstance(part, LinePart):
             continue
-        if isinstance(part, TermPart) and (part.term, part.start) in read and not _is_in(part, language):
-            continue  # the other language is for its leaflet
+        if isinstance(part, TermPart) and not _is_in(part, language if (part.term, part.start) in read else own):
+            continue
         at = part.start if isinstance(part, TermPart) else -1
-        own = next((terms for whole, _, terms in lines if whole.start <= at < whole.end), rest)
-        own.append(view)
+        beside = next((terms for whole, _, terms in lines if whole.start <= at < whole.end), rest)
+        beside.append(view)
     ask = (Row("", words(message("explain.line_unexplained"), language)),)
     return [(view if view.rows or terms else replace(view, rows=ask), terms) for _, view, terms in lines], rest
 

@@ -50,7 +50,7 @@ def environment(package: str) -> Environment:
     )
 
 
-CUTS = ("explain.order_cut", "explain.questions_cut")  # the notes that a patient needs
+CUTS = ("explain.order_cut", "explain.questions_cut", "explain.struck")  # the notes that a patient needs
 
 
 def leaflet(answer: Answer, date: str) -> str:

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date
+from itertools import groupby
 from typing import TYPE_CHECKING
 
-from localmed.domain import message
+from localmed.domain import Kind, Status, message
 from localmed.domain.errors import InputError, LimitExceeded, UsageError
-from localmed.domain.parts import AllergyPart, Expansion, LinePart, TermPart
+from localmed.domain.parts import AllergyPart, Expansion, LinePart, QuestionPart, TermPart
 from localmed.ingest.readers.encoding import decode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from localmed.domain import Answer, Message, Part
+    from localmed.domain import Answer, Message, Part, ShownSection, Statement
     from localmed.people.history import Kept
     from localmed.site.session import Session
 
 LARGEST = 2**20  # bytes of an order: some 300 pages, of which the flow reads four
 OTHER_SCRIPTS = 0.5  # of the letters: an order in a script that is neither Latin nor Chinese is not read
 LONGEST_NAME = 100  # characters of a releasing person's name
+LONGEST_REPLY = 600  # characters of this person's answer to a patient's question
 
 
 def text_of(data: bytes) -> str:
@@ -79,8 +81,8 @@ def _with_meanings(answer: Answer, chosen: Sequence[str]) -> Answer:
 
 
 def needs_check(answer: Answer) -> bool:
-    """Whether a person must check the order before release: a line with several medicines, or an allergy."""
-    lines = any(isinstance(part, LinePart) and part.medicines for part in answer.parts)
+    """Whether a person must check the order before release: an allergy, or a line with several medicines or times."""
+    lines = any(isinstance(part, LinePart) and (part.medicines or part.disagrees) for part in answer.parts)
     return lines or any(isinstance(part, AllergyPart) for part in answer.parts)
 
 
@@ -92,8 +94,91 @@ def require_clear(answer: Answer, checked: bool) -> None:
         raise UsageError("explain.lines_unchecked")
 
 
-def release(session: Session, kept: Kept, name: str, checked: bool, meanings: Sequence[str] = ()) -> Answer:
-    """The explanation with the name of the person who releases it and the meanings that this person chose.
+# --- answers to the patient's questions -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A whole section of a document for patients that may be put on a leaflet below a question.
+
+    ``value`` is what the form sends, ``name`` its document and heading, ``statements`` its text, a paragraph each.
+    """
+
+    value: str
+    name: str
+    edition: str
+    statements: tuple[Statement, ...]
+
+
+def questions_of(answer: Answer) -> list[tuple[QuestionPart, tuple[Offer, ...]]]:
+    """The patient's questions, each with the sections that its leaflet may quote."""
+    asked = [part for part in answer.parts if isinstance(part, QuestionPart)]
+    return [(part, tuple(_offers(answer, part, place))) for place, part in enumerate(asked)]
+
+
+def _offers(answer: Answer, part: QuestionPart, place: int) -> Iterator[Offer]:
+    """The sections found for a question that are whole, current, read with certainty and of documents for patients."""
+    for section in answer.sections:
+        pieces = [answer.by_marker[marker] for marker in section.markers]
+        sound = all(
+            it.kind is Kind.LEAFLET and it.status is Status.CURRENT and it.for_models and not it.passage.doubtful
+            for it in pieces
+        )
+        if section.best in part.sections and sound and not section.cut:
+            title = pieces[0].document_title
+            headings = [heading for heading in pieces[0].passage.headings if heading != title]
+            yield Offer(
+                f"{place}:{section.best}",
+                " · ".join((title, *headings)),
+                pieces[0].edition,
+                _paragraphs(answer, section),
+            )
+
+
+def _paragraphs(answer: Answer, section: ShownSection) -> tuple[Statement, ...]:
+    begun = 0
+    numbered = [(begun := begun + line.breaks, line) for line in section.lines]
+    runs = ([line for _, line in group] for _, group in groupby(numbered, key=lambda pair: (pair[0], pair[1].marker)))
+    return tuple(answer.by_marker[run[0].marker].quotation(run[0].start, run[-1].end) for run in runs)
+
+
+def with_replies(answer: Answer, replies: Sequence[str], sections: Sequence[str]) -> Answer:
+    """``answer`` with the ``replies`` to its questions, in order, and the chosen ``sections`` below them.
+
+    Raise ``UsageError`` for a section that is not offered or a reply that cannot be printed.
+    """
+    asked = questions_of(answer)
+    unknown = {*sections} - {offer.value for _, offers in asked for offer in offers}
+    written = [" ".join(reply.split()) for reply in replies]
+    if unknown or len(written) > len(asked):
+        raise UsageError("web.error.malformed")
+    if any(len(reply) > LONGEST_REPLY or not reply.isprintable() for reply in written):
+        raise UsageError("explain.reply_long", most=LONGEST_REPLY)
+    told = iter(
+        _replied(part, written[place] if place < len(written) else "", [it for it in offers if it.value in sections])
+        for place, (part, offers) in enumerate(asked)
+    )
+    return replace(answer, parts=tuple(next(told) if isinstance(part, QuestionPart) else part for part in answer.parts))
+
+
+def _replied(part: QuestionPart, reply: str, chosen: Sequence[Offer]) -> QuestionPart:
+    drafted = part.statements[: len(part.statements) - part.quoted]
+    quoted = tuple(statement for offer in chosen for statement in offer.statements)
+    printed = tuple(offer.name for offer in chosen)
+    return replace(part, statements=(*drafted, *quoted), reply=reply, printed=printed, quoted=len(quoted))
+
+
+def release(
+    session: Session,
+    kept: Kept,
+    name: str,
+    checked: bool,
+    meanings: Sequence[str] = (),
+    replies: Sequence[str] = (),
+    sections: Sequence[str] = (),
+) -> Answer:
+    """The explanation with the name of the person who releases it, and the meanings, answers to the patient's questions
+    and sections that this person chose.
 
     Audited beforehand, else not released.
     """
@@ -102,7 +187,7 @@ def release(session: Session, kept: Kept, name: str, checked: bool, meanings: Se
         raise UsageError("explain.released_by_name", most=LONGEST_NAME)
     if kept.answer.workflow != "explain":
         raise UsageError("explain.no_order")
-    answer = _with_meanings(kept.answer, meanings)
+    answer = with_replies(_with_meanings(kept.answer, meanings), replies, sections)
     require_clear(answer, checked)
     session.note_before("release", kept.id, f"by {by}")
     return replace(answer, released_by=by, released_on=date.today().isoformat())

@@ -1,8 +1,8 @@
 """Abbreviations of medical orders with their usual meanings (``abbreviations.toml``).
 
 An abbreviation with several usual meanings gets all of them, unless the line itself decides ("chosen": "OD" behind a
-dose in a line without an eye). "x5/7", "x2/52" and "x3/12" are days, weeks and months, and "5/7" behind "TDS"
-or before "then stop"; elsewhere they may be dates or fractions and are not read.
+dose in a line without an eye). "5/7", "2/52" and "3/12" are days, weeks and months. The first and the last may be
+dates: "x5/7", "in 3/12", "TDS 5/7" and "5/7 then stop" decide, else both meanings are given.
 """
 
 from __future__ import annotations
@@ -13,39 +13,53 @@ from dataclasses import dataclass
 from functools import cache
 
 from localmed.text import faithfulness, units
-from localmed.text.language import detect, fold
+from localmed.text.language import HAN, detect, fold
+from localmed.text.spelling import is_english
 from localmed.text.tables import cues, listed, table
 
 LONGEST = 12  # characters of an abbreviation as written, points included
+CAPITALS = 5  # letters of a word in capitals that is mostly an abbreviation; a longer one is only loud
+SHORTEST = 3  # letters: so short a word is plain only if it is listed, for a list of English words has "od" and "sc"
 NEAR = 14  # characters before one that may rule it out: "stage IV"
 
 _LATIN = re.compile(
-    rf"(?<![A-Za-z0-9&-])[Uu]&[Ee]s?(?![A-Za-z0-9&-])|(?<![A-Za-z0-9-])(?=[A-Za-z])[A-Za-z0-9./]{{1,{LONGEST}}}(?![A-Za-z0-9-])"
+    rf"(?<![A-Za-z0-9&+-])[Uu][&+][Ee]s?(?![A-Za-z0-9&+-])|(?<![A-Za-z0-9-])(?=[A-Za-z])[A-Za-z0-9./]{{1,{LONGEST}}}(?![A-Za-z0-9-])"
 )
 _EVERY = re.compile(
     r"(?<![A-Za-z0-9])q\s?\.?\s?(?P<low>\d{1,3})(?:\s?[-–]\s?(?P<high>\d{1,3}))?\s?\.?\s?"
     r"(?P<unit>hours?|hrs?|h|days?|d|weeks?|wks?|w|min)\.?(?![A-Za-z])",
     re.IGNORECASE,
 )
-_LASTING = re.compile(  # "for 5/7" and "in 6/12" may be dates, "6/52" may be none of these
-    r"(?<![A-Za-z0-9.–-])(?:[x×]\s?(?P<count>\d{1,3})/(?P<of>7|52|12)"
-    r"|(?P<said>for|in) (?P<weeks>[1-9]|1\d|2[0-6])/52"
-    r"|(?:(?<=[ .][bo]d )|(?<=[ .](?:tds|qds|bid|tid|qid) )|(?<= mane )|(?<= nocte )|(?=\d{1,2}/7,? then stop))"
-    r"(?:for )?(?P<days>[1-9]|1\d|2[0-8])/7)(?![\d/.])",
+_LASTING = re.compile(  # "x5/7", "for 5/7", "5/7", "6/52", "x5d"
+    r"(?<![A-Za-z0-9./–-])(?:(?P<said>[x×]|(?:for|in) )\s?)?"
+    r"(?:(?P<count>[1-9]\d?)/(?P<of>7|52|12)(?![\d/]|\.\d)|(?<=[x×])(?P<many>[1-9]\d?)\s?(?P<unit>d|wk?)(?![A-Za-z0-9/]))",
     re.IGNORECASE,
 )
+_OFTEN_BEFORE = re.compile(r"(?<![A-Za-z])(?:[bo]d|tds|qds|bid|tid|qid|mane|nocte)[,.]? $", re.IGNORECASE)
+_THEN_STOP = re.compile(r",? then stop\b", re.IGNORECASE)
+_AT_MOST = {"7": 31, "52": 52, "12": 36}  # of the count: "BP 90/52" is none
 _LONG = {"7": ("day", "天"), "52": ("week", "周"), "12": ("month", "个月")}
+_SAID = {  # how long in English, and before and after it in Chinese
+    "": ("", "", ""),
+    **dict.fromkeys(("x", "×", "for"), ("for ", "共", "")),
+    "in": ("in ", "", "后"),
+}
 _UNITS = {"h": ("hour", "小时"), "d": ("day", "天"), "w": ("week", "周"), "m": ("minute", "分钟")}
 PERIOD = re.compile(r"(?<![\d/])(\d{1,2})/(7|52|12)(?![\d/])")  # how British orders write days, weeks and months
-_SHORTHAND = re.compile(
-    rf"{PERIOD.pattern}|(?<![\d/])\d{{1,2}}/24(?![\d/])|(?<![A-Za-z0-9/&-])(?:[A-Z]{{2,5}}(?:&[A-Z]{{1,3}})?"
-    r"|[A-Z]&[A-Z]{1,3}|c(?= meals?| food| water)|[b-df-hj-np-tv-xz]{2,5})(?![A-Za-z0-9/&-])"
+# What may need explaining: a word with its digits and joints ("U+E", "t.d.s."), an arrow, a period that was not read.
+_TOKEN = re.compile(
+    r"(?<![A-Za-z0-9µ'’])(?:(?:[A-Za-z]\.){2,}|(?:\d[\d.,]*)?[A-Za-zµ][A-Za-z0-9µ'’]*(?:[&+/][A-Za-z0-9µ]+)*)"
+    rf"|[↑↓→]|{PERIOD.pattern}|(?<![\d/])\d{{1,2}}/24(?![\d/])"
 )
+_LABEL = re.compile(r"^\s*[A-Za-z][.)]\s", re.MULTILINE)  # "a) Warfarin"
+_PHRASE_END = re.compile(r"\s*(?:[.,;:)（，。；]|$)", re.MULTILINE)
+_NUMBERED = re.compile(r"\d[\d.,]*(?:st|nd|rd|th|x)?")
 _WORD_BEFORE = re.compile(r"([A-Za-z]{2,12})\s{0,2}$")
 _AMOUNT_BEFORE = re.compile(r"(?P<number>\d?)(?P<word>[A-Za-zµ]{0,12})\.?\s{1,2}$")
 _AMOUNT_AFTER = re.compile(r"\s?\d[\d.,]{0,6}\s?(?P<unit>[A-Za-zµ]{1,12})")
+_AMOUNT_IN_UNITS = re.compile(r"(?<=\d)\s?(?P<unit>[Uu])(?![A-Za-z0-9/&+-])")
 _LIMITED = re.compile(r"\b(?:omit|skip|miss|max(?:imum)?|no more than|up to)\b|不超过|最多|禁|漏", re.IGNORECASE)
-_SMALL = re.compile(r"(?<![A-Za-z0-9/&-])[a-z]{2,3}(?![A-Za-z0-9/&-])")
+_HAN = re.compile(f"[{HAN}]")
 _ROMAN_BEFORE_CHINESE = re.compile(r"\s?[级期型度]")
 
 Meaning = tuple[str, str]  # English, Chinese
@@ -64,8 +78,8 @@ class Abbreviation:
 def abbreviations(text: str, language: str) -> tuple[Abbreviation, ...]:
     """The abbreviations of ``text``, a line of an order, with their meanings in ``language`` ("zh", else English)."""
     every = [_every(match, language) for match in _EVERY.finditer(text)]
-    lasting = [_lasting(match, language) for match in _LASTING.finditer(text)]
-    matches = [*every, *lasting, *_latin(text, language), *_chinese(text, language)]
+    every += [_in_units(match, language) for match in _AMOUNT_IN_UNITS.finditer(text)]
+    matches = [*every, *_lasting(text, language), *_latin(text, language), *_chinese(text, language)]
     apart: list[Abbreviation] = []
     for abbreviation in sorted(matches, key=lambda entry: (entry.start, -entry.end)):
         if not apart or apart[-1].end <= abbreviation.start:
@@ -121,12 +135,34 @@ def _senses_of(text: str) -> set[str]:
 
 
 def unknown(text: str) -> tuple[str, ...]:
-    """The unread abbreviations of a line: "1/52", "U&E", "inh" away from an amount."""
-    known = abbreviations(text, "en")
-    found = [*(PERIOD if text.isupper() else _SHORTHAND).finditer(text)]
-    found += [one for one in _SMALL.finditer(text) if one[0] in _set("small")]
-    apart = (one for one in found if not any(it.start < one.end() and one.start() < it.end for it in known))
-    return tuple(one[0] for one in apart if not _unit_names().fullmatch(one[0]))
+    """What no meaning is known of in a line and is no plain word: "R&D", "Amox", "TEDs", "inh" away from an amount."""
+    spans = [(one.start, one.end) for one in abbreviations(text, "en")]
+    spans += [match.span() for match in _LABEL.finditer(text)]
+    apart = (
+        one for one in _TOKEN.finditer(text) if not any(start < one.end() and one.start() < end for start, end in spans)
+    )
+    return tuple(one[0] for one in apart if not _is_plain(one, text))
+
+
+def _is_plain(token: re.Match[str], text: str) -> bool:
+    """Whether a token is a unit with or without its number, or a plain English word as plain words are written."""
+    if token[0] in _set("last_words") and _PHRASE_END.match(text, token.end()):
+        return False
+    if "&" in token[0] or "+" in token[0] or not any(map(str.isalpha, token[0])):
+        return False
+    shouted = text.isupper()
+    return all(_is_plain_word(piece.lower() if shouted else piece) for piece in token[0].split("/"))
+
+
+def _is_plain_word(written: str) -> bool:
+    bare = _NUMBERED.sub("", written, count=1) if written[:1].isdigit() else written
+    if not bare or _unit_names().fullmatch(bare):
+        return True
+    key = _key(bare.replace("’", "'")).removesuffix("'s")
+    capitals = bare.isupper() and 1 < len(bare) <= CAPITALS
+    if capitals or not (bare.islower() or bare.istitle() or bare.isupper() or "'" in key) or not key.isascii():
+        return False
+    return key in _set("plain") or (len(key) > SHORTEST and is_english(key))
 
 
 @cache
@@ -143,7 +179,7 @@ def meaning(written: str, language: str) -> str:
 
 
 def _key(written: str) -> str:
-    return written.replace(".", "").lower()
+    return written.replace(".", "").replace("+", "&").lower()
 
 
 @cache
@@ -180,7 +216,8 @@ def _latin(text: str, language: str) -> Iterator[Abbreviation]:
 def _written_as(written: str, text: str, start: int, shouted: bool) -> tuple[Meaning, ...]:
     """The meanings of ``written`` at ``start`` of ``text`` if it is an abbreviation there."""
     key, pointed, capitals = _key(written), "." in written[:-1], written.isupper() and not shouted
-    small = key in _set("small") and written.islower()
+    last = key in _set("last_words") and bool(_PHRASE_END.match(text, start + len(written)))
+    small = (key in _set("small") or last) and written.islower()
     capitals = capitals or (small and _is_beside_amount(written, text, start))
     if not pointed and ((key in _set("capitals") and not capitals) or (key in _set("lower") and written.isupper())):
         return ()
@@ -220,14 +257,29 @@ def _chinese(text: str, language: str) -> Iterator[Abbreviation]:
         yield Abbreviation(match[0], *match.span(), (pair[language == "zh"],))
 
 
-def _lasting(match: re.Match[str], language: str) -> Abbreviation:
-    """ "x5/7": for 5 days; "in 6/52"; sevenths of a week, fifty-seconds and twelfths of a year."""
-    count = match["count"] or match["weeks"] or match["days"]
-    english, chinese = _LONG[match["of"] or ("52" if match["weeks"] else "7")]
-    plural, said = "" if count == "1" else "s", (match["said"] or "for").lower()
-    before, after = {"for": ("共", ""), "in": ("", "后")}[said]
-    wording = f"{before}{count}{chinese}{after}" if language == "zh" else f"{said} {count} {english}{plural}"
-    return Abbreviation(match[0], *match.span(), (wording,))
+def _in_units(match: re.Match[str], language: str) -> Abbreviation:
+    """ "10 U", "12u"."""
+    return Abbreviation(match["unit"], *match.span("unit"), (table("abbreviations")["units"]["u"][language == "zh"],))
+
+
+def _lasting(text: str, language: str) -> Iterator[Abbreviation]:
+    """ "x5/7": for 5 days; "in 6/52": in 6 weeks; "5/7" may be 5 days or a date. Parts of a week, of a year."""
+    for match in _LASTING.finditer(text):
+        count, of, said = match["count"] or match["many"], match["of"], (match["said"] or "").strip().lower()
+        english, chinese = _LONG[of] if of else _UNITS[match["unit"][0].lower()]
+        if of and int(count) > _AT_MOST[of]:
+            continue
+        often = _OFTEN_BEFORE.search(text, max(match.start() - NEAR, 0), match.start())
+        course = bool(often or _THEN_STOP.match(text, match.end()))
+        decided = of in (None, "52") or said in ("x", "×", "in") or course
+        if not decided and _HAN.search(text):
+            continue  # a Chinese order writes the month first, and no days so
+        before, zh_before, zh_after = _SAID[("for" if course else said) if decided else ""]
+        plural = "" if count == "1" else "s"
+        lasts = f"{zh_before}{count}{chinese}{zh_after}" if language == "zh" else f"{before}{count} {english}{plural}"
+        day = f"{match['count']}/{of}"
+        dated = f"日期{day}" if language == "zh" else f"the date {day}"
+        yield Abbreviation(match[0], *match.span(), (lasts,) if decided else (lasts, dated))
 
 
 def _every(match: re.Match[str], language: str) -> Abbreviation:

@@ -76,7 +76,7 @@ def _patterns() -> tuple[re.Pattern[str], ...]:
         rf"(?m:(?i:^\s*name|\b(?:patient|pt))\s*[:：]\s*(?P<word>{person}(?:,?[ \t]+{person}){{1,3}}))",
         rf"\bPatient\s+(?P<word>{person}(?:\s+{person}){{1,2}})(?=\s*[,(]?\s*(?:\d|[MF]\b|male\b|female\b|aged\b))",
         rf"姓名\s*[:：]\s*(?P<word>(?:{_any(zh['double'])}|[{zh['surnames']}]){letter}{{1,2}}?)(?=[\s，,。；;、（(/]|性别|年龄|$)",
-        rf"\b(?:{titles})\b\.?\s+(?P<word>{_NAME}(?:\s+{_NAME})?)",
+        rf"\b(?:{titles})\b\.?\s+(?P<word>(?:[A-Z]\.?\s?){{0,3}}{_NAME}(?:\s+{_NAME})?)",
         rf"\b(?:{before})\b[,:]?\s+(?P<word>{person}(?:\s+{person}){{1,2}}+){no_title}",
         rf"(?:{_any(zh['before'])})[:：]?\s*(?P<word>{name})(?=[，,、（(\s]*[男女])",
         rf"(?P<word>{name})(?={_any(zh['after'])})",

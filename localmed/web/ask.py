@@ -272,7 +272,7 @@ def answer_values(visit: Visit, kept: Kept, since: bool = True) -> dict[str, Any
     if holds and since:
         answer = history.with_current_statuses(visit.session, answer)
     shown = view(answer, visit.language)
-    order_lines, parts = order.terms_by_line(answer.parts, shown.parts, visit.language)
+    order_lines, parts = order.terms_by_line(answer.parts, shown.parts, visit.language, answer.language)
     stopped = [
         neutral.words(message("web.answer.stopped", reason=one.reason), visit.language)
         for one in stops.visible_stops(visit.session)
@@ -288,6 +288,8 @@ def answer_values(visit: Visit, kept: Kept, since: bool = True) -> dict[str, Any
         "ambiguous": orders.ambiguous(answer),
         "unclear": orders.why_unclear(answer),
         "needs_check": orders.needs_check(answer),
+        "patient_questions": orders.questions_of(answer),
+        "reply_characters": orders.LONGEST_REPLY,
         "in_other_words": {name: order.in_other_words(answer, name) for name in LANGUAGES},
         "state": "\n".join(status_lines(shown, kept.asked_text, answer.provenance.day)),
         "stopped": stopped,

@@ -61,13 +61,16 @@ def release(
     language: Annotated[str, Form()] = "",
     checked: Annotated[bool, Form()] = False,
     meaning: Annotated[list[str], Form()] = [],  # noqa: B006  (FastAPI copies it)
+    reply: Annotated[list[str], Form()] = [],  # noqa: B006
+    section: Annotated[list[str], Form()] = [],  # noqa: B006
 ) -> Response:
     """Release the explanation under a person's name, which the leaflet and the audit log show; open the leaflet."""
     if language not in ("", BOTH, *LANGUAGES):
         raise UsageError("web.error.malformed")
     kept = history.kept(visit.session, answer_id)
     history.require_held(visit.session, kept.answer)
-    answer = orders.release(visit.session, kept, clean(released_by), checked, meaning)
+    replies = [clean(text) for text in reply]
+    answer = orders.release(visit.session, kept, clean(released_by), checked, meaning, replies, section)
     history.replace_kept(visit.session, replace(kept, answer=answer))
     return pages.redirect(f"{path_of(kept)}/leaflet", language=language)
 

@@ -4,13 +4,14 @@ LINS, medical order explanation (Fig. 4a and Methods): terms as written (MTEA), 
 follow-up questions made self-contained with the order and the patient's information (QEA), cited answers.
 
 - Every line is quoted alone. Nothing is inferred across lines, and no status of a medicine is derived. A line that
-  stops or pauses something says so, and how often and which way are not explained.
+  stops or pauses something says so, and how often and which way are not explained. Nor is how often where a line says
+  it in two ways.
 - An allergy that the record, a question or the order tells of stands first if a medicine of the order may meet it.
 - Abbreviations stand beside the line with their usual meanings.
 - Plain words come from a chat model. Each line must keep every number, dose and negation (``text.faithfulness``), else
   the order's words stand alone and a note says so, as it does without a model.
 - A term is explained by a cited sentence that defines it, or by the concept graph; others are listed as unexplained.
-- Order and questions are screened first, as a patient's.
+- Order and questions are screened first, as a patient's. Names and numbers of patients are struck from both.
 
 Bounds: ``CHARACTERS`` of an order, ``EXPLAINED`` terms (others are listed as unexplained), ``QUESTIONS`` follow-up
 questions; one search for each question, one for each term and language. Calls of a chat model: one for the lines, one
@@ -41,6 +42,8 @@ from localmed.answering.orders_rules import (
     above,
     allergies,
     definition_of,
+    disagrees,
+    frequencies,
     holds,
     is_stopped,
     lines_of,
@@ -73,6 +76,7 @@ from localmed.domain.parts import (
     UnexplainedPart,
 )
 from localmed.domain.patient import PatientRecord
+from localmed.ingest.records.parts import STRUCK, strike_identifiers
 from localmed.library.terms import folded
 from localmed.messages import LANGUAGES
 from localmed.retrieval.concepts import Card
@@ -133,14 +137,30 @@ class _Cited:
         """Add the evidence that ``statements`` cite."""
         self.evidence = tuple(dict.fromkeys((*self.evidence, *check.cited(statements, evidence))))
 
+    def keep_sections(self, found: Answer) -> tuple[str, ...]:
+        """Add the sections of a question but those that an earlier one found; the markers of all in its language."""
+        known = {piece.marker: piece.passage.id for piece in (*self.evidence, *found.evidence)}
+        before = {known[it.best]: it.best for one in self.receipts for it in (*one.sections, *one.others)}
+        self.evidence = (*self.evidence, *found.evidence)
+        if found.receipts:
+            ours, others = (
+                tuple(it for it in sections if known[it.best] not in before)
+                for sections in (found.receipts.sections, found.receipts.others)
+            )
+            self.receipts.append(replace(found.receipts, sections=ours, others=others))
+        return tuple(before.get(known[it.best], it.best) for it in own(found))
+
 
 def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: Provenance) -> Flow:
     """The flow for one order over the tiers of ``plan``."""
     for text in (task.order, *task.questions):
         if (yield from screened(text, plan, own_words=False)):
             return refused(text, plan, provenance, "explain")
-    order, length = task.order[:CHARACTERS], len(task.order)
-    notes = (message("explain.order_cut", characters=length, read=CHARACTERS),) if length > CHARACTERS else ()
+    struck, length = strike_identifiers(task.order), len(task.order)
+    task, order = replace(task, order=struck), struck[:CHARACTERS]
+    notes: Notes = (message("explain.order_cut", characters=length, read=CHARACTERS),) if length > CHARACTERS else ()
+    if any(STRUCK in strike_identifiers(text) for text in (struck, *task.questions)):
+        notes += (message("explain.struck", mark=STRUCK),)
     language, cited = detect(order), _Cited()
     terms, more = yield from _terms(order, plan)
     lines, of_lines = yield from _lines(order, language, plan)
@@ -206,7 +226,7 @@ def _first_occurrences(
 def _lines(order: str, language: str, plan: Plan) -> Step[tuple[tuple[Part, ...], Notes]]:
     """Each line as written, with abbreviations and, with a chat model, in plain words.
 
-    A line with several medicines is not explained: which words belong to which is not judged.
+    Of a line with several medicines one abbreviation at most is explained: which words belong to which is not judged.
     """
     spans = list(lines_of(order))
     written = [order[start:end] for start, end in spans]
@@ -220,14 +240,19 @@ def _lines(order: str, language: str, plan: Plan) -> Step[tuple[tuple[Part, ...]
         notes += (message("explain.lines_cut", lines=len(spans), read=LINES),)
     parts: list[Part] = []
     for line, words, span in zip(written, plain, spans, strict=True):
-        named = medicines_of(line)
-        if len(named) > 1:
-            parts.append(LinePart(line, start=span[0], end=span[1], medicines=named))
-            continue
         over = above(order, span[0])
-        stopped = holds(line, over)
-        expansions = tuple(one for one in _expansions(line, language, over) if not (stopped and _tells_how(one)))
-        parts.append(LinePart(line, expansions, words, Restated.MODEL if words else restated, *span, (), stopped))
+        stopped, named = holds(line, over), medicines_of(line)
+        several = named if len(named) > 1 else ()
+        differs = not several and disagrees(line)
+        expansions = tuple(
+            one
+            for one in _expansions(line, language, over)
+            if not (stopped and _tells_how(one)) and not (differs and any(map(frequencies, one.meanings)))
+        )
+        if several:
+            expansions, words = _single(expansions, line, several), ""
+        written_by = Restated.MODEL if words else Restated.QUOTED if several else restated
+        parts.append(LinePart(line, expansions, words, written_by, *span, several, stopped, differs))
     return tuple(parts), notes
 
 
@@ -248,6 +273,12 @@ def _expansions(line: str, language: str, over: str) -> tuple[Expansion, ...]:
     return tuple(Expansion(abbreviation.written, abbreviation.meanings) for abbreviation in reversed(first.values()))
 
 
+def _single(expansions: tuple[Expansion, ...], line: str, medicines: tuple[str, ...]) -> tuple[Expansion, ...]:
+    """Of a line with several medicines the only unambiguous abbreviation that names none of them, if it stands once."""
+    left = [one for one in expansions if not one.is_ambiguous and one.written not in medicines]
+    return tuple(left) if len(left) == 1 and line.count(left[0].written) == 1 else ()
+
+
 def _tells_how(expansion: Expansion) -> bool:
     """Whether a meaning is how often or which way something is taken."""
     return any(kind in ("time", "way") for meaning in expansion.meanings for kind, _ in faithfulness.facts(meaning))
@@ -266,8 +297,19 @@ def _unexplained(
     for line in read:
         left += [one.written for one in abbreviations(line.text, language)]
         left += _HOLD.findall(line.text)
-        left += [name for name in unknown(line.text) if {kind for kind, _ in faithfulness.facts(name)} != {"sense"}]
+        others = unknown(_without(terms, line))
+        left += [name for name in others if {kind for kind, _ in faithfulness.facts(name)} != {"sense"}]
     return dict.fromkeys(name for name in left if folded(name) not in told and folded(name) not in named)
+
+
+def _without(terms: tuple[OrderTerm, ...], line: LinePart) -> str:
+    """The line with blanks in the place of its terms, which are explained or listed as a whole."""
+    rest = list(line.text)
+    for term in terms:
+        if line.start <= term.start < line.end:
+            start, end = term.start - line.start, term.end - line.start
+            rest[start:end] = " " * len(rest[start:end])
+    return "".join(rest)
 
 
 def _is_plain(term: str) -> bool:
@@ -429,20 +471,19 @@ def _asked(
             alone, plan.within(filters), plan.searched, provenance, subject, sections=OF_QUESTION
         )
         found = renumbered(found, cited.next_marker)
-        if found.receipts:
-            cited.receipts.append(found.receipts)
-        cited.evidence = (*cited.evidence, *found.evidence)
+        sections = cited.keep_sections(found)
         pieces = best_of(found, own(found))
         marked = best_of(found, [section for section in own(found) if section.marks])
         nearest = tuple(dict.fromkeys((piece.passage.headings or (piece.document_title,))[-1] for piece in marked))
         # A mere likeness to a disclosure refuses no order: "What if I forget the tablet?" is like one. Staff are told.
         like = yield from finding.likened(question, plan)
         part = QuestionPart(
-            question,
+            strike_identifiers(question),
             searched_as=alone if alone != question else "",
             nearest=nearest,
             signs=red_flags(question),
             talk=bool(like),
+            sections=sections,
         )
         made.append((part, (yield from write_draft(alone, pieces, plan, task.known))))
     return made

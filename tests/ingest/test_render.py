@@ -63,11 +63,23 @@ def test_a_cropped_page_is_as_wide_and_holds_its_first_marks(tmp_path: Path) -> 
     whole, part = (pymupdf.Pixmap(str(tmp_path / name)) for name in ("whole.png", "part.png"))
     assert part.width == whole.width
     assert part.height == pytest.approx((50 + 2 * BESIDE) * DPI / 72, abs=4)
-    assert yellow(part, 150, BESIDE + 10)
+    assert any(yellow(part, 150, BESIDE + more) for more in range(15))
     render_page(path, 1, [*marks, Box(1, 100, 700, 200, 720)], tmp_path / "long.png", cropped=True)
     assert pymupdf.Pixmap(str(tmp_path / "long.png")).height <= CROPPED * DPI / 72
     render_page(path, 1, [], tmp_path / "bare.png", cropped=True)
     assert pymupdf.Pixmap(str(tmp_path / "bare.png")).height == whole.height, "without marks the whole page"
+
+
+def test_a_cropped_page_is_cut_between_its_lines(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    page = document.new_page()
+    for number in range(50):
+        page.insert_text((60, 53 + 14 * number), "Give warfarin 3 mg at six in the evening, by mouth", fontsize=11)
+    document.save(tmp_path / "page.pdf")
+    render_page(tmp_path / "page.pdf", 1, [Box(1, 100, 300, 200, 312)], tmp_path / "part.png", cropped=True)
+    part = pymupdf.Pixmap(str(tmp_path / "part.png"))
+    for row in (0, part.height - 1):
+        assert len({part.pixel(column, row) for column in range(part.width)}) == 1, "no letter is cut through"
 
 
 def test_the_picture_is_bounded_and_a_page_that_is_not_there_refused(tmp_path: Path) -> None:

@@ -28,6 +28,9 @@ def test_usual_meanings() -> None:
         "静滴": ("通过输液滴入静脉",),
         "q8h": ("每8小时一次",),
     }
+    assert read("10 U hs, 12u tds, U+E")["U"] == read("12u")["u"] != read("U+E")["U+E"]
+    assert read("TTO, OPD, TCI").keys() == {"TTO", "OPD", "TCI"}
+    assert read("Senna 2 tabs on, 10 mg on") == {"tabs": ("tablets",), "on": ("every night",)}
     assert read("IV/PO and f/u") == {
         "IV": ("into a vein",), "PO": ("by mouth",), "f/u": ("follow-up visit",),
     }  # fmt: skip
@@ -41,8 +44,14 @@ def test_usual_meanings() -> None:
         ("Latanoprost 1 drop OD", "OD", ("once a day", "the right eye")),
         ("Insulin at HS", "HS", ("at bedtime", "half strength")),
         ("MS 4 mg IV", "MS", ("morphine sulfate", "magnesium sulfate", "multiple sclerosis")),
-        ("Hold if SBP < 100", "SBP",
+        ("Hold if SBP<100 or HR < 50", "SBP", ("systolic blood pressure, the upper number",)),
+        ("Hold if SBP<100 or HR < 50", "HR", ("heart rate",)),
+        ("Known SBP", "SBP", ("systolic blood pressure, the upper number", "an infection of the belly's lining")),
+        ("Ascites, SBP 2020", "SBP",
          ("systolic blood pressure, the upper number", "an infection of the belly's lining")),
+        ("Furosemide ½ tab om", "om", ("every morning",)),
+        ("Insulin glargine 10 U hs", "hs", ("at bedtime",)),
+        ("Morphine 5 mg im stat", "im", ("into a muscle",)),
         ("Dexamethasone 1 mg/ml od", "od", ("once a day", "the right eye")),
         ("Acetazolamide 250 mg for the eye od", "od", ("once a day", "the right eye")),
         ("Furosemide 40mg od", "od", ("once a day",)),
@@ -53,7 +62,7 @@ def test_usual_meanings() -> None:
         ("Salbutamol MDI 2 puffs", "MDI", ("spray inhaler",)),
         ("Insulin MDI", "MDI", ("spray inhaler", "several insulin injections a day")),
         ("take one tablet om", "om", ("every morning", "infection of the middle ear", "bone infection")),
-        ("Morphine 5 mg im stat", "im", ("into a muscle", "internal medicine")),
+        ("Discuss with IM", "IM", ("into a muscle", "internal medicine")),
     ],
 )  # fmt: skip
 def test_all_meanings_are_given_in_capitals_and_where_an_order_writes_it_small(
@@ -66,7 +75,8 @@ def test_all_meanings_are_given_in_capitals_and_where_an_order_writes_it_small(
     "line",
     ["im going home", "Hold the inhaler upright", "meet at the bus stop", "Max Miller", "Stage IV cancer",
      "She is on the top of it, or in a pet shop", "HOLD IT AND MS ON TOP",  # all capitals: capitals say nothing
-     "5-FU and 5-ASA", "AC joint", "CAP treated", "mastoid, tidy, bidder", "sit up and stop", "5/7 then x3"],
+     "Take 2 tablets on waking", "leave it on", "U/O and vitamin U",
+     "5-FU and 5-ASA", "AC joint", "CAP treated", "mastoid, tidy, bidder", "sit up and stop", "x3"],
 )  # fmt: skip
 def test_what_is_written_like_one_and_is_none_is_left(line: str) -> None:
     assert read(line) == {}
@@ -120,6 +130,13 @@ def test_cap_in_capitals_is_no_capsule() -> None:
         ("Doxycycline 100 mg od for 7/7", "for 7 days", "共7天"),
         ("Prednisolone 30 mg mane 5/7", "for 5 days", "共5天"),
         ("Prednisolone 30 mg, 5/7 then stop", "for 5 days", "共5天"),
+        ("Amoxicillin 500 mg od 3/7.", "for 3 days", "共3天"),
+        ("INR check in 3/7", "in 3 days", "3天后"),
+        ("Bloods in 6/12", "in 6 months", "6个月后"),
+        ("OPD 6/52", "6 weeks", "6周"),
+        ("Do not drive 4/52", "4 weeks", "4周"),
+        ("Amoxicillin 500 mg tds x5d", "for 5 days", "共5天"),
+        ("Amoxicillin 500 mg tds ×2 w", "for 2 weeks", "共2周"),
     ],
 )
 def test_how_long(line: str, english: str, chinese: str) -> None:
@@ -130,33 +147,45 @@ def test_how_long(line: str, english: str, chinese: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "review on 5/7",
-        "give 5/7 of it",
         "x5/70",
         "Rx5/7",
         "x5/7/2026",
         "x3",
         "BP 90/52",
-        "for 5/7",
-        "clinic on 5/7",
-        "TDS until 5/7",
         "for 1.5/52",
         "in 1-2/52",
-        "R 6/52",
+        "复查 5/7",
     ],
 )
 def test_what_is_no_length_of_time(line: str) -> None:
-    assert not [one for one in abbreviations(line, "en") if one.meanings[0].startswith("for ")]
+    assert not [one for one in abbreviations(line, "en") if "/" in one.written]
+
+
+@pytest.mark.parametrize(
+    ("line", "meanings"),
+    [
+        ("for 5/7", ("5 days", "the date 5/7")),
+        ("clinic on 5/7", ("5 days", "the date 5/7")),
+        ("TDS until 5/7", ("5 days", "the date 5/7")),
+        ("total 10/7", ("10 days", "the date 10/7")),
+        ("Review 12/12", ("12 months", "the date 12/12")),
+    ],
+)
+def test_a_length_of_time_that_may_be_a_date_is_not_decided(line: str, meanings: tuple[str, ...]) -> None:
+    assert [one.meanings for one in abbreviations(line, "en") if "/" in one.written] == [meanings]
 
 
 @pytest.mark.parametrize(
     ("line", "names"),
     [
-        ("Pred 30 mg OM 5/7 c meals", ("5/7", "c")),
-        ("U&E 1/12, OPD, daily wts, R&D", ("1/12", "OPD", "wts", "R&D")),
-        ("复查OPD，qd", ("OPD",)),
+        ("Pred 30 mg OM 5/7 c meals", ("Pred", "c")),
+        ("U&E 1/12, OPD, daily wts, R&D", ("wts", "R&D")),
+        ("复查GCS，qd 5/7", ("GCS", "5/7")),
         ("Amoxicillin 500 mg TDS x5/7, NBM from 24/11", ()),
-        ("STOP WARFARIN 5 MG FOR 5/7", ("5/7",)),
+        ("STOP IT, THEN TAKE 5 MG WITH FOOD", ()),
+        ("TEDs on, Amox, Na ↑, U/S abdo 6/24", ("TEDs", "on", "Amox", "Na", "↑", "U/S", "abdo", "6/24")),
+        ("a) Drink 1.5 L/day, don't drive, e.g. at night: the patient's 1st 0.5mg/kg and/or 20mg", ()),
+        ("Switch on 2x daily, 48h after the scan on Monday", ()),
     ],
 )
 def test_what_looks_like_an_abbreviation_and_is_not_listed_is_named(line: str, names: tuple[str, ...]) -> None:

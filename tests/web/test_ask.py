@@ -114,8 +114,12 @@ def test_where_nothing_is_near_titles_stand_folded_and_the_librarian_hears_of_it
 ) -> None:
     monkeypatch.setattr("localmed.retrieval.search.said", lambda *_: Closeness.NOTHING_NEAR)
     question = "Where is the permit for paracetamol?"
-    event = streamed(copied_clients("reader"), question=question)[-1]
+    reader = copied_clients("reader")
+    event = streamed(reader, question=question)[-1]
     page = event["value"]["html"]
+    sheet = reader.get(f"{event['value']['path']}/sheet").text
+    assert f">{said('finding.none')}</h2>" in sheet, "on paper no titles stand below"
+    assert said("finding.below") not in sheet
     assert phrase("finding.nothing_near") in page
     assert phrase("finding.nearest") in page
     assert "<mark>" not in page

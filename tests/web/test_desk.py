@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 
 import pytest
@@ -329,11 +329,16 @@ def test_a_sheet_to_print_has_question_sections_images_and_date(client: Clients)
     answer = reader.form("/ask", question=PDF_QUESTION).url.path
     sheet = reader.get(f"{answer}/sheet").text
     assert f"<mark>{SENTENCE}</mark>" in sheet
-    assert re.search(rf"Asked on \d{{4}}-\d\d-\d\d: {re.escape(PDF_QUESTION)}", sheet)
-    assert re.search(r"<time data-printed>\d{4}-\d\d-\d\d \d\d:\d\d</time>", sheet)
+    assert said("web.answer.asked_on", date=date.today().isoformat()) in sheet
+    assert f"<title>{PDF_QUESTION} · localmed</title>" in sheet
+    assert len(re.findall(r"<time data-printed>\d{4}-\d\d-\d\d \d\d:\d\d</time>", sheet)) == 1, "told once"
+    on_paper = re.sub(r'(?s)<(\w+) class="screen">.*?</\1>', "", sheet.partition("<main")[2])
+    assert on_paper.count(PDF_QUESTION) == 1
     (generation,) = lookups.generations_kept(Session(client.site, local_caller(client.settings)))
     assert said("web.answer.library", time=pages.moment(generation.created)) in sheet
-    assert re.search(rf'class="running[^>]*><span>{re.escape(PDF_QUESTION[:60])}', sheet), "the head of every page"
+    assert re.search(rf'class="running[^>]*><span><strong>{re.escape(PDF_QUESTION[:60])}', sheet), (
+        "the head of every page"
+    )
     assert "Ward documents" in sheet
     images = re.findall(rf'<img src="({answer}/sources/[^"]+)"', sheet)
     assert images
@@ -349,7 +354,8 @@ def test_a_sheet_says_where_it_leaves_text_out(copied_clients: Clients, tmp_path
     sheet = reader.get(f"{reader.form('/ask', question='bed rail check').url.path}/sheet").text
     assert "Check the bed rail first." in sheet
     assert "Advice 59" not in sheet
-    assert said("finding.cut") in sheet
+    assert said("finding.cut_in") in sheet, "no page of a text"
+    assert said("finding.cut") not in sheet, "nothing opens on paper"
 
 
 def test_favourites_stand_under_the_box_of_their_ward(copied_clients: Clients) -> None:

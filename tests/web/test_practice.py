@@ -190,6 +190,7 @@ def test_an_order_that_is_not_released_has_no_leaflet_and_comes_back_to_be_edite
     reader = client("reader")
     asked = "When <do> I take it?"
     page = reader.form("/orders", order="Metformin 500 mg\nINR daily", questions=asked)
+    assert "Smith" not in reader.form("/orders", order="Mrs J. A. Smith\nMetformin 500 mg").text, "nor to be edited"
     assert reader.get(f"{page.url.path}/leaflet").url.path == page.url.path
     address = html.unescape(re.search(r'href="(/orders\?[^"]+)"', page.text)[1])  # type: ignore[index]
     form = html.unescape(reader.get(address).text)
@@ -262,8 +263,9 @@ def test_beside_a_line_a_term_stands_once_in_the_readers_language() -> None:
     for language in told:
         ((_, beside),), _ = terms_by_line((line, *terms), shown, language)
         assert [one.title for one in beside] == [language]
-    ((_, alone),), _ = terms_by_line((line, terms[1]), [shown[0], shown[2]], "en")
-    assert [one.title for one in alone] == ["zh"], "where the own language has none"
+    for own, told_alone in (("zh", ["zh"]), ("en", [])):
+        ((_, alone),), _ = terms_by_line((line, terms[1]), [shown[0], shown[2]], "en", own)
+        assert [one.title for one in alone] == told_alone, "else in the order's language, and in no other"
 
 
 @pytest.mark.slow
@@ -277,6 +279,18 @@ def test_an_emergency_in_a_patients_question_is_told_to_staff_and_on_the_leaflet
     assert told in reader.form(f"{page.url.path}/leaflet", released_by="Ada", language="en").text
     plain = reader.form("/orders", order="Paracetamol 1 g once a day\n", questions="When do I take it?")
     assert phrase("finding.flagged") not in plain.text
+
+
+def test_the_answer_of_who_releases_it_stands_on_the_leaflet(copied_clients: Clients) -> None:
+    reader = copied_clients("reader")
+    page = reader.form("/orders", order="Paracetamol 1 g once a day\n", questions="When do I take it?")
+    assert page.text.count('name="reply"') == 1
+    assert '<option value="en" selected>' in page.text, "the order's own language"
+    path = f"{page.url.path}/leaflet"
+    assert reader.form(path, released_by="Ada", reply="In the\nmorning", section="0:99").status_code == 400
+    leaflet = reader.form(path, released_by="Ada", reply="In the\nmorning", language="en").text
+    assert "In the morning" in leaflet
+    assert phrase("explain.no_answer") not in leaflet
 
 
 def test_only_an_order_has_a_leaflet(client: Clients) -> None:
@@ -303,14 +317,14 @@ def test_a_safety_message_for_a_complaint_has_no_empty_heading(client: Clients) 
 
 def test_an_abbreviation_with_two_meanings_reaches_no_patient(copied_clients: Clients) -> None:
     reader = copied_clients("reader")
-    page = reader.form("/orders", order="Latanoprost OD, hold if SBP < 90\n")
+    page = reader.form("/orders", order="Latanoprost OD, check BM\n")
     choices = re.findall(r'<select id="meaning-\d" name="meaning" required>(.*?)</select>', page.text)
-    assert [re.findall(r"<option value=\"(\d*)\">", options)[:2] for options in choices] == [["", "0"]] * 2, "OD, SBP"
+    assert [re.findall(r"<option value=\"(\d*)\">", options)[:2] for options in choices] == [["", "0"]] * 2, "OD, BM"
     path = f"{page.url.path}/leaflet"
     for chosen in ([], ["0"], ["0", ""]):
         refused = reader.form(path, released_by="Ward nurse Ada", meaning=chosen)
         assert refused.status_code == 400
-        assert "SBP" in refused.text
+        assert "BM" in refused.text
         assert "<article" not in refused.text
     assert reader.form(path, released_by="Ward nurse Ada", meaning=["0", "9"]).status_code == 400
     for language, meant, other in (("en", "once a day", "the right eye"), ("zh", "每日一次", "右眼")):
