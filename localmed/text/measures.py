@@ -265,6 +265,11 @@ def falls_in_sentence(text: str, measure: Measure, value: float, alone: bool = F
     return any(holds(value) for holds in _given(text, measure, alone))
 
 
+def gives_a_range(text: str, measure: Measure) -> bool:
+    """Whether ``text`` gives a range for ``measure`` that is no reference range."""
+    return bool(_given(text, measure)) and not _given(text, measure, alone=True, targets=_REFERENCE)
+
+
 def misses_target(text: str, measure: Measure, value: float) -> bool:
     """Whether ``text`` gives targets for ``measure`` ("should be below 180/100"), and ``value`` misses one of them.
 

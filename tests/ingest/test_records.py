@@ -401,7 +401,7 @@ def test_nothing_is_listed_that_is_not_the_patients(case: dict[str, Any]) -> Non
         assert [entry for entry in listed if not any(one in entry or entry in one for one in true)] == []
     assert record.age in (None, case.get("age"))
     assert record.sex in ("", case.get("sex"))
-    assert record.pregnant is None
+    assert record.pregnant in (None, case.get("pregnant"))
     known = case.get("results", {})
     assert [one for one in record.results if one.value != pytest.approx(known.get(one.name, -1), abs=0.05)] == []
 
@@ -557,8 +557,9 @@ def test_only_a_list_that_says_so_has_nothing_in_it(written: str, none: str) -> 
         "Mother had a rash with penicillin.",
         "She came out in hives after co-amoxiclav last year.",
         "吃青霉素起皮疹。",
-        "Is 14 weeks pregnant.",
-        "孕28周。",
+        "Was pregnant in 2019.",
+        "Is breastfeeding.",
+        "备孕。",
     ],
 )
 def test_a_reaction_or_a_pregnancy_in_prose_is_quoted_whoever_it_is_of(written: str) -> None:
@@ -657,6 +658,27 @@ def test_a_value_that_may_be_of_another_time_is_quoted(written: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("written", "pregnant"),
+    [
+        ("45F, 28 weeks pregnant, on enalapril 10 mg od.", True),
+        ("A 30 year old pregnant woman.", True),
+        ("Woman of 31, 20+3 weeks' gestation. No allergies.", True),
+        ("孕妇，32岁，孕28周。", True),
+        ("28F, not pregnant.", None),
+        ("Pregnancy test negative. Could she be pregnant?", None),
+        ("Her sister is pregnant.", None),
+        ("Was pregnant in 2019.", None),
+        ("Rash while she was pregnant.", None),
+        ("Boy of 3 days, born at 31 weeks' gestation.", None),
+        ("患儿，孕39周顺产。", None),
+        ("既往孕20周流产。", None),
+    ],
+)
+def test_a_pregnancy_without_a_word_of_doubt(written: str, pregnant: bool | None) -> None:
+    assert text(written).pregnant is pregnant
+
+
+@pytest.mark.parametrize(
     ("written", "values"),
     [
         ("72 F\nAllergies: NKDA\nCreatinine clearance 28 mL/min.\nNa 134, K 4.2",
@@ -705,7 +727,7 @@ def test_a_line_of_values_under_its_heading(written: str, values: dict[str, floa
 )
 def test_age_and_sex_as_written(written: str, age: float | None, sex: str) -> None:
     record = text(written)
-    assert (record.age, record.sex, record.pregnant) == (age, sex, None)
+    assert (record.age, record.sex) == (age, sex)
 
 
 def test_nothing_of_a_record_is_dropped_silently() -> None:

@@ -64,6 +64,7 @@ _HEADING = re.compile(
     re.IGNORECASE,
 )
 _SENTENCE = re.compile(rf"(?:[^.。;；\n]|\.(?=\S)){{1,{SENTENCE_CHARACTERS}}}")
+_COMMA_PART = re.compile(r"[^,，、]+")
 _BLANK_LINE = re.compile(r"\n[ \t]*\n|\Z")
 _NEW_LINE = re.compile(r"[ \t]*\n")
 _END = re.compile(r"\.(?!\S)|[。\n]|\Z")  # the end of a list on the line of its heading
@@ -84,7 +85,16 @@ _SAYS = re.compile(rf"[{HAN}]|(?:[^\W\d_]\W*){{3}}|[^\W\d_]\W*\d")  # more than 
 _LETTER, _DIGIT, _CAPITAL = re.compile(r"[^\W\d_]"), re.compile(r"\d"), re.compile(r"[\s\-*•·]*[A-Z]")
 _DIRECTIONS, _LITTLE = cues("records", "directions"), cues("records", "little")
 _WORD = re.compile(r"[^\W\d_]+")
-_NOT_NOW, _RELATIVE, _QUOTED = (cues("records", name) for name in ("not_now", "relative", "quoted"))
+_NOT_NOW, _RELATIVE, _REACTION = (cues("records", name) for name in ("not_now", "relative", "quoted"))
+_QUOTED = re.compile(
+    "|".join(cues("records", name).pattern for name in ("quoted", "pregnancy", "breastfeeding")), re.IGNORECASE
+)
+_NOT_PREGNANT = cues("records", "not_pregnant")
+_PREGNANT = re.compile(  # "28 weeks pregnant", "孕28周"
+    r"\bpregnant\b|\b\d{1,2}(?:\+\d)?[- ]?(?:weeks?|wks?)['’]?[- ](?:of )?gestation\b"
+    r"|(?:怀孕|孕|妊娠)\s?\d{1,2}(?:\s?\+\s?\d)?\s?周|孕妇",
+    re.IGNORECASE,
+)
 _DOUBT = (cues("negation", "record"), _NOT_NOW, cues("records", "unsure"), _RELATIVE)
 _AIMED, _QUALIFIERS = cues("records", "aimed"), cues("records", "qualifiers")
 _HARM, _OTHER_TIME = cues("records", "not_taken"), cues("records", "other_time")
@@ -149,7 +159,7 @@ def from_prose(text: str) -> PatientRecord:
     listed = list(_read_lists(prose))
     results, _ = newest_results(_read_results(prose))
     _, remarks = newest_results(prose.measured, prose.language)
-    person = {entry.kind: entry for entry in (*_read_opening(prose), *_read_labels(prose))}
+    person = {entry.kind: entry for entry in (*_read_opening(prose), *_read_pregnancy(prose), *_read_labels(prose))}
     named, quoted = list(_name_medicines(prose, listed)), list(_quote_reactions(prose, listed))
     read = (
         *person.values(), *listed, *(_result_entry(prose, EntryKind.RESULT, one) for one in results), *named, *quoted,
@@ -179,6 +189,7 @@ def from_prose(text: str) -> PatientRecord:
         language=prose.language,
         age=next((float(entry.text) for entry in once if entry.kind is EntryKind.AGE), None),
         sex=next((entry.text for entry in once if entry.kind is EntryKind.SEX), ""),
+        pregnant=True if EntryKind.PREGNANCY in person else None,
         none_of=frozenset(empty - filled),
         results=results,
         text=text[:TEXT_CHARACTERS],
@@ -513,6 +524,17 @@ def _read_opening(prose: _Prose) -> Iterator[RecordEntry]:
         yield prose.entry(EntryKind.SEX, *sexes[0].span(), sexes[0].lastgroup or "")
 
 
+def _read_pregnancy(prose: _Prose) -> Iterator[RecordEntry]:
+    """A pregnancy in a part of a sentence that has no word of doubt, of another time or of a birth."""
+    for start, end in prose.sentences:
+        if not any(cue.search(prose.text, start, end) for cue in (_RELATIVE, _YEAR)):
+            for part in _COMMA_PART.finditer(prose.text, start, end):
+                if (said := _PREGNANT.search(part[0])) and not (_is_doubtful(part[0]) or _NOT_PREGNANT.search(part[0])):
+                    yield prose.entry(
+                        EntryKind.PREGNANCY, part.start() + said.start(), part.start() + said.end(), "yes"
+                    )
+
+
 # --- quotations -------------------------------------------------------------------------------------------------------
 
 
@@ -538,7 +560,8 @@ def _quote_reactions(prose: _Prose, listed: Iterable[RecordEntry]) -> Iterator[R
     outside = (sentence for sentence in prose.sentences if sentence[0] not in within)
     for start, end in sorted(chain(items, outside)):
         if start not in covered and _QUOTED.search(prose.text, start, end):
-            ends = (it.end for it in prose.allergens if start < it.start < prose.line_end(start))  # "to A, B and C"
+            last = prose.sentence(start)[1]
+            ends = (it.end for it in prose.allergens if start < it.start < last)  # "to A, B and C"
             yield prose.entry(EntryKind.UNREAD, start, max((end, *ends)))
     for one in lists:  # "Allergies: penicillin. Sulfa. Latex", "PMH: HTN: no; asthma: yes": the line may go on with it
         if one.name != "medications" and not _NEW_LINE.match(prose.text, one.start):
