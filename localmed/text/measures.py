@@ -76,7 +76,7 @@ _ANOTHER = re.compile(r"[,，、]\s*[^\W\d_]{2}")  # another item before the num
 def _values(measure: Measure) -> re.Pattern[str]:
     units = "|".join(f"(?:{pattern})" for pattern, _, _ in measure.units) or "(?!)"
     return re.compile(
-        rf"{measure.pattern}(?P<between>[^\d;；。\n]{{0,{NEAR}}}?)(?P<number>{NUMBER})(?![\d/])\s*(?P<unit>{units})?"
+        rf"{measure.pattern}(?P<between>[^\d;；。\n]{{0,{NEAR}}}?)(?P<number>{NUMBER})(?!\d|\s?/\s?\d)\s*(?P<unit>{units})?"
     )
 
 

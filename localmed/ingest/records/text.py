@@ -81,6 +81,7 @@ _ON_ITS_LINE = re.compile(r"[^.。;；\n]+(?:\.(?=\S)[^.。;；\n]*)*")
 _DENIAL = re.compile(r"[,，]\s*(?P<denied>(?:否认|denies\b|no\b(?! known))[^,，;；\n]{2,})", re.IGNORECASE)
 _ITEM = re.compile(r"(?:\([^()\n]*\)|（[^（）\n]*）|(?<=\d),(?=\d)|(?!\s\d{1,2}[.)、]\s)[^,，、;；\n])+")
 _BULLET = re.compile(r"[\s\-*•·]*(?:\d{1,2}[.)、](?!\d)\s*)?")
+_MARKED = re.compile(r"\s*(?:[-*•·]|\d{1,2}[.)、])")
 _SAYS = re.compile(rf"[{HAN}]|(?:[^\W\d_]\W*){{3}}|[^\W\d_]\W*\d")  # more than a mark or a title
 _LETTER, _DIGIT, _CAPITAL = re.compile(r"[^\W\d_]"), re.compile(r"\d"), re.compile(r"[\s\-*•·]*[A-Z]")
 _DIRECTIONS, _LITTLE = cues("records", "directions"), cues("records", "little")
@@ -113,7 +114,9 @@ _COMMA = re.compile(r"[,，;；。]|\.(?!\S)")
 _RANGE = re.compile(r"[(（\[][^()（）\[\]\n]{0,24}\d[\d.]*\s?[-–~]\s?\d[\d.]*[^()（）\[\]\n]{0,12}[)）\]]")
 _BOUND = re.compile(r"[<>≥≤≧≦＜＞]")
 _GOES_ON = re.compile(r"\s*(?:[-–~～<>≥≤/(（]|to\b|at\b|以上|以下|至|到)")
-_TREND = re.compile(r"\d[,，]?\s+(?:(?:->|→|=>|to|then)\s*)?\d(?!0\^)|\d[,，、]\d|->|→|=>")
+_TREND = re.compile(  # not in "SpO2 91"
+    r"(?<![^\W\d_])(?<![^\W\d_]\d)\d[,，]?\s+(?:(?:->|→|=>|to|then)\s*)?\d(?!0\^)|\d[,，、]\d|->|→|=>"
+)
 _PRESSURE = re.compile(r"[\s\-*•·]*(?:bp\b|blood pressure|血压)", re.IGNORECASE)
 _NAMED_VALUE = re.compile(
     r"[\s\-*•·]*[^\W\d_][\w+./() -]{0,40}?[\s:：=]{0,4}\d[\d.]*(?:\s?/\s?\d+)?\s?(?:[^\s\d][^\s]{0,24}(?: m[²2])?)?\s*"
@@ -134,9 +137,10 @@ _LABELLED = re.compile(
     r"(?!\d| ?(?:mo|we|wk|day|个?月|周|天|日))"
     r"|(?:(?<![a-z])(?:sex|gender)\s{0,3}[:：]|性别\s{0,3}[:：]?)\s{0,3}(?P<sex>female|male|[fm男女])(?![a-z])"
 )
-_SHORT = re.compile(  # "72M", perhaps behind a name; "50 m" is a distance
+_SHORT = re.compile(  # "72M", "72 y, male", perhaps behind a name; "50 m" is a distance
     rf"(?:[^\d\n]{{0,24}}{re.escape(STRUCK)},? ?)?"
-    r"\W{0,4}(?P<age>\d{1,3})\s?(?:y(?:/?o|rs?)?\s?)?(?P<sex>[MF])(?![\w/])"
+    r"\W{0,4}(?P<age>\d{1,3})\s?(?P<unit>y(?:/?o|(?:ea)?rs?)?)?(?(unit),?)\s?"
+    r"(?P<sex>[MF]|(?(unit)(?:[Ff]e)?[Mm]ale|(?!)))(?![\w/])"
 )
 _AGE = re.compile(
     r"(?P<years>\d{1,3})[- ]?(?:years?|yrs?|y)[- /]?(?:old\b|o\b|of age)|(?P<zh>\d{1,3})\s{0,3}周?岁"
@@ -332,12 +336,15 @@ def _line_after(prose: _Prose, one: _List) -> str:
 
 
 def _read_other_list(prose: _Prose, one: _List) -> Iterator[RecordEntry]:
-    """Problems or allergies. A list of lines is doubtful as a whole, one on a line between semicolons.
+    """Problems or allergies. A list of lines without bullets or numbers is doubtful as a whole, one on a line between
+    semicolons.
 
     Of allergies what stands before a denial of something else is not: "对青霉素过敏，否认食物过敏史".
     """
     text = prose.text[one.start : one.end]
-    whole = "\n" in text and _is_doubtful(text)
+    lines = [line for line in text.split("\n") if line.strip()]
+    apart = all(_MARKED.match(line) for line in lines) and not _ALL.search(text)
+    whole = len(lines) > 1 and not apart and _is_doubtful(text)
     for clause in _clauses(prose, one):
         doubt = whole or _is_doubtful(prose.text[slice(*clause)])
         for start, end in [clause] if doubt else _items(prose, *clause):
@@ -437,7 +444,15 @@ def _is_plain(text: str, value: Measured) -> bool:
 def _lines_of_results(prose: _Prose) -> Iterator[tuple[int, int]]:
     for start, end, doubtful in _sections_of_results(prose):
         lines = _RESULTS.finditer(prose.text, start, end)
-        yield from (line.span() for line in lines if not doubtful and not _is_doubtful(line[0]) and _is_values(line[0]))
+        sure = (line for line in lines if not doubtful and not _is_doubtful(_without_missing(line[0])))
+        yield from (line.span() for line in sure if _is_values(line[0]))
+
+
+def _without_missing(text: str) -> str:
+    """``text`` without parts between commas that name a measure and no number: "INR not done" is about the INR."""
+    return _COMMA_PART.sub(
+        lambda part: part[0] if _DIGIT.search(part[0]) or not measures.mentioned(part[0]) else " ", text
+    )
 
 
 def _sections_of_results(prose: _Prose) -> Iterator[tuple[int, int, bool]]:
@@ -459,7 +474,7 @@ def _sentences_with_values(prose: _Prose) -> Iterator[tuple[int, int]]:
         has_values = bool(_DIGIT.search(around))
         doubt = any(cue.search(around) for cue in (_NOT_NOW, _RELATIVE, _OTHER_TIME, _YEAR))
         doubt_above = doubt or (has_values and doubt_above)
-        doubt_here = any(first <= start < last for first, last in doubtful) or _is_doubtful(around)
+        doubt_here = any(first <= start < last for first, last in doubtful) or _is_doubtful(_without_missing(around))
         doubt_here = doubt_here or bool(_AIMED.search(around)) or _names_a_medicine(prose, start, end)
         if has_values and not (doubt_above or doubt_here or _TREND.search(prose.text[start:end])):
             yield start, end
@@ -543,12 +558,22 @@ def _name_medicines(prose: _Prose, listed: Iterable[RecordEntry]) -> Iterator[Re
     read = [(entry.start, entry.end) for entry in listed if entry.kind is not EntryKind.UNREAD]
     read += [(result.start, result.end) for result in prose.measured]  # potassium is both
     covered = {place for start, end in read for place in range(start, end)}
+    covered |= {place for span in _further_reactions(prose) for place in range(*span)}
     told = set[tuple[str, ...]]()
     for mention in prose.mentions:
         again = mention.ingredients in told and _NOT_NOW.search(prose.text, *prose.sentence(mention.start))
         if mention.start not in covered and not again and mention not in prose.allergens:
             told.add(mention.ingredients)
             yield prose.entry(EntryKind.NAMED, mention.start, mention.end)
+
+
+def _further_reactions(prose: _Prose) -> Iterator[tuple[int, int]]:
+    """What goes on on the line of a list of allergies, and tells of a reaction: "Allergies: latex. Septrin: rash"."""
+    for one in prose.lists:
+        if one.name == "allergies" and not _NEW_LINE.match(prose.text, one.start):
+            for rest in _ON_ITS_LINE.finditer(prose.text, one.end, prose.line_end(one.end)):
+                if _REACTION.search(rest[0]):
+                    yield rest.span()
 
 
 def _quote_reactions(prose: _Prose, listed: Iterable[RecordEntry]) -> Iterator[RecordEntry]:
