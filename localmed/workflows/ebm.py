@@ -57,7 +57,8 @@ SEARCHED_PROBLEMS = 2  # problems of the record that are searched with a short q
 SEARCHED_LIMITS = 20  # medicines of the record whose limits are searched for
 LIMITED = ("eGFR", "creatinine clearance", "potassium", "INR")  # searched with each medicine of the record
 SEARCHED_VALUES = 8  # measures of the record whose reference ranges are searched for
-UNMARKED = 3  # first sections that count without a mark: people read them
+AT_ONCE = 3  # medicines that nobody takes, or measures, in one search
+UNMARKED = 3  # first sections that count without a mark: people read them; as many with marks propose medicines
 SHORT = 2  # content words beside medicines; a question with fewer is short
 
 
@@ -218,7 +219,9 @@ def _warnings(case: Case, answer: Answer, filters: SearchFilter) -> Step[tuple[t
     further = [section for section in whole if section not in sections]
     far = [one for one in _quotes(answer, further) if not begins_with_a_medicine(one.text)]
     first = [one for one in _quotes(answer, sections[:UNMARKED]) if one in read]
-    of = _concern(case, record, [one.text for one in answer.shown], [one.text for one in (*weighty, *read)])
+    nearest = [one for one in sections if one.marks] or sections
+    proposing = [one.text for one in _quotes(answer, nearest[:UNMARKED])]
+    of = _concern(case, record, [one.text for one in answer.shown], proposing)
     listed: list[InteractionPart] = []
     if of.own:
         listed = yield from _listed_interactions(record, [*sorted(of.asked), *sorted(of.proposed)][:LOOKED_UP])
@@ -323,11 +326,15 @@ def _searched(record: PatientRecord, of: warnings.Concern) -> Iterable[str]:
     together += [f"{written} {name}" for name in own[:SEARCHED_WITH]] if of.kinds else []
     limited = [*dict.fromkeys(name for name, _ in warnings.known_values(record) if name in LIMITED)]
     limited += ["pregnancy"] if record.pregnant else []
-    each = [" ".join((name, *limited)) for name in dict.fromkeys((*own[:SEARCHED_LIMITS], *others))] if limited else []
-    return dict.fromkeys((*together, *each))
+    groups = [[name] for name in own[:SEARCHED_LIMITS]] + _at_once([name for name in others if name not in own])
+    return dict.fromkeys((*together, *(" ".join((*group, *limited)) for group in groups if limited)))
 
 
 def _ranges(record: PatientRecord) -> Iterable[str]:
     """What is searched for to compare the values of the record."""
     names = dict.fromkeys(name for name, _ in warnings.known_values(record))
-    return [f"{name} reference range" for name in [*names][:SEARCHED_VALUES]]
+    return [" ".join((*group, "reference range")) for group in _at_once([*names][:SEARCHED_VALUES])]
+
+
+def _at_once(names: Sequence[str]) -> list[Sequence[str]]:
+    return [names[start : start + AT_ONCE] for start in range(0, len(names), AT_ONCE)]
