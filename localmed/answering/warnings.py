@@ -89,9 +89,9 @@ class Concern:
         """All of them."""
         return self.own | self.asked | self.proposed
 
-    def called(self, name: str) -> str:
-        """An ingredient in the reader's language, a kind of treatment as written."""
-        return medicines.name_in(self.language, name) or name
+    def called(self, *names: str) -> str:
+        """An ingredient or a combination in the reader's language; what has no name in it as written."""
+        return medicines.name_in(self.language, *names) or (names[0] if len(names) == 1 else "")
 
 
 def named_above(passage: Passage) -> frozenset[str]:
@@ -312,11 +312,16 @@ def _others(text: str, above: Set[str], of: Concern) -> tuple[str, ...]:
         return ()
     own_cell = _BETWEEN.split(text)[0] if in_list else text
     written = [
-        of.called(it.ingredients[0]) if len(it.ingredients) == 1 else it.written
+        _name(it, of)
         for it in medicines.mentions(own_cell)
         if it.ingredients and {*it.ingredients} <= of.asked | of.proposed and not {*it.ingredients} <= of.own
     ]
     return tuple(written) or tuple(of.called(name) for name in sorted(of.asked - of.own) if is_on(text, above, {name}))
+
+
+def _name(mention: medicines.Mention, of: Concern) -> str:
+    as_written = len(mention.ingredients) > 1 and mention.written.isascii() is (of.language == "en")
+    return mention.written if as_written else of.called(*mention.ingredients) or mention.written
 
 
 def _bearing(text: str, known: Known, asked: Set[str]) -> list[Measured]:

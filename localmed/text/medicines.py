@@ -202,7 +202,7 @@ def without_denied_allergens(text: str, said: str) -> str:
 
 
 def _denied_allergens(sentence: str) -> list[str]:
-    found, masked, (frame, reaction, but) = mentions(sentence), sentence, _no_allergy()
+    found, masked, (frame, answered, reaction, but) = mentions(sentence), sentence, _no_allergy()
     if but.search(sentence):
         return []
     for one in found:
@@ -212,12 +212,13 @@ def _denied_allergens(sentence: str) -> list[str]:
         for match in frame.finditer(masked)
         if match["denies"] or match["after"] or reaction.search(match["between"])
     ]
+    spans += [match.span("items") for match in answered.finditer(masked)]
     return [one.written for one in found if any(start <= one.start < end for start, end in spans)]
 
 
 @cache
-def _no_allergy() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-    """What denies an allergy or tells of a relative's, a word for an allergy, and what may say otherwise."""
+def _no_allergy() -> tuple[re.Pattern[str], ...]:
+    """What denies an allergy or tells of a relative's, what answers a label, a word for an allergy, what undoes it."""
     entry = table("records")["no_allergy"]
     words = {name: in_words(one) if name.endswith("en") else in_characters(one) for name, one in entry.items()}
     joint = rf"(?:[、/]|[或及和与]|,?\s*\b(?:or|nor|and)\b|[,，](?=(?:\s*{_MASK}+\s*[,，]?)*\s*\b(?:or|nor)\b))"
@@ -229,6 +230,9 @@ def _no_allergy() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
             rf"(?<!not )(?:{before}|{of_relative})(?P<between>{between})\s*"
             rf"(?P<items>{_MASK}+(?:\s*{joint}\s*{_MASK}+)*)"
             r"(?P<after>\s*(?:allerg(?:y|ies)\b|hypersensitivity\b|sensitivity\b|类?药?物?过敏))?"
+        ),
+        re.compile(
+            rf"(?P<items>{_MASK}+)\s*(?:allerg(?:y|ies)|过敏史?)\s*[:：]\s*(?:no|none|nil|denied|denies|无|否认)\s*$"
         ),
         re.compile(r"allerg|reacti|rash|sensitiv|intoleran|anaphyla|过敏"),
         re.compile(rf"\b(?:{words['but_en']})|{words['but_zh']}"),
@@ -304,12 +308,11 @@ def is_combination(ingredients: Iterable[str]) -> bool:
     return any(len(held) > 1 and wanted == {*held} for held in _table().ingredients.values())
 
 
-def name_in(language: str, ingredient: str) -> str:
-    """The name of an ingredient in ``language``, or ""."""
-    if language == "en":
-        return ingredient
-    written = (name for name, held in _table().ingredients.items() if held == (ingredient,) and not name.isascii())
-    return next(written, "")
+def name_in(language: str, *ingredients: str) -> str:
+    """The name of an ingredient, or of a combination, in ``language``, or ""."""
+    if language == "en" and len(ingredients) == 1:
+        return ingredients[0]
+    return next((name for name in same(ingredients) if name.isascii() is (language == "en")), "")
 
 
 def members(name: str) -> tuple[str, ...]:

@@ -812,6 +812,16 @@ def test_the_rows_of_proposed_medicines_for_a_value_of_the_record_are_told_and_n
     assert "eGFR 28" in shown.rows[0].text
 
 
+def test_a_combination_is_named_in_the_readers_language() -> None:
+    row = replace(
+        passage("Medicine: Co-amoxiclav; Renal caution: Reduce dose if CrCl below 30", "Formulary"), table=True
+    )
+    record = replace(RECORD, results=(Measured("eGFR", 28, "28"),), entries=(ON_WARFARIN,))
+    for question, name in (("Co-amoxiclav?", "co-amoxiclav"), ("能否用阿莫西林克拉维酸钾？", "阿莫西林克拉维酸钾")):
+        answer, _ = run(question=question, tiers={"guidelines": PROPOSING}, record=record, of_medicines=(row,))
+        assert cautioned(answer) == [(EntryKind.RESULT, (name,), [row.text])]
+
+
 def test_the_row_of_a_medicine_asked_about_is_told_where_it_names_a_value_without_a_range() -> None:
     record = replace(RECORD, results=(Measured("potassium", 5.6, "5.6"),), entries=(ON_WARFARIN,))
     for question, told in (
@@ -862,6 +872,8 @@ def test_a_pregnancy_set_by_hand_is_told_by_its_label() -> None:
         ("否认青霉素、磺胺类药物过敏史", False),
         ("其母对青霉素过敏", False),
         ("She is not allergic to penicillin", False),
+        ("Penicillin allergy: No", False),
+        ("Penicillin allergy: no anaphylaxis, a rash", True),
         ("No allergies except penicillin", True),
         ("Denies other allergies than penicillin", True),
         ("No allergies until given penicillin: rash", True),
