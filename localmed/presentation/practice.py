@@ -43,7 +43,6 @@ def record(part: RecordPart, language: str) -> PartView:
     """Every entry by kind; entries that were read from the same words share a row, and those that are only quoted."""
     rows: list[Row] = []
     kinds = {entry.kind for entry in part.entries}
-    quoted = bool(kinds & {EntryKind.NAMED, EntryKind.UNREAD})
     for kind in EntryKind:
         label = words(Message(f"record.{kind.value}"), language)
         entries = [entry for entry in part.entries if entry.kind is kind]
@@ -53,7 +52,7 @@ def record(part: RecordPart, language: str) -> PartView:
             of_words = groupby(entries, key=lambda entry: entry.words)
             rows += [Row(label, _read(tuple(of), language)) for _, of in of_words]
         if not entries and kind in ALWAYS and not (kind is EntryKind.MEDICINE and EntryKind.NAMED in kinds):
-            rows.append(Row(label, words(message("record.quoted_only" if quoted else "record.none_read"), language)))
+            rows.append(Row(label, words(message("record.none_read"), language)))
     return PartView(words(message("record.title"), language), tuple(rows))
 
 
@@ -86,12 +85,32 @@ def interaction(part: InteractionPart, language: str) -> PartView:
 
 
 def caution(part: CautionPart, language: str) -> PartView:
-    """The record's words, and warnings that name its medicine or class, or what is said of it at its values."""
+    """The record's words, and warnings that name its medicine or class, or what is said of it at its values.
+
+    Of a pregnancy, and of values alone, the sources say something on the medicines named.
+    """
     values = tuple(f"{_called(one.name, language)} {one.written}" for one in part.values)
-    said = _quoted(part.entry, language)
-    named = message("ebm.caution", words=said, names=part.named)
-    warning = message("ebm.limit", words=said, values=values) if values else named
-    return _warning(warning, _statements(part.statements, language), language)
+    if part.entry.kind in (EntryKind.MEDICINE, EntryKind.NAMED):
+        code = "ebm.limit" if values else "ebm.caution"
+        return _warning(
+            message(code, words=_quoted(part.entry, language), values=values, names=part.named),
+            _statements(part.statements, language),
+            language,
+        )
+    quoted = words(message("record.read_from", text=values, words=part.entry.words), language)
+    said = values if not part.entry.words else (quoted,) if values else (_state(part.entry, language),)
+    return _warning(
+        message("ebm.said_of", words=said, names=part.named), _statements(part.statements, language), language
+    )
+
+
+def _state(entry: RecordEntry, language: str) -> str:
+    """A pregnancy by its words; one set by hand by its label."""
+    label = words(Message(f"record.{entry.kind.value}"), language)
+    coded = words(Message(f"record.{CODED[entry.kind]}_{entry.text}"), language)
+    if entry.words in ("", entry.text, coded):
+        return f"{label}: {coded}"
+    return words(message("record.quoted", words=entry.words), language)
 
 
 def _called(measure: str, language: str) -> str:

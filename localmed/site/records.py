@@ -10,9 +10,9 @@ from dataclasses import replace
 from localmed.domain.errors import UsageError
 from localmed.domain.patient import EntryKind, Measured, PatientRecord, RecordEntry
 from localmed.ingest.records import read
-from localmed.ingest.records.text import values_in
+from localmed.ingest.records.text import TEXT_CHARACTERS, values_in
 
-__all__ = ["CORRECTED", "corrected", "read"]
+__all__ = ["CORRECTED", "TEXT_CHARACTERS", "corrected", "read"]
 CORRECTED = 300  # entries of a corrected record
 OLDEST = 125  # years
 LISTS = {"problems": EntryKind.PROBLEM, "medications": EntryKind.MEDICINE, "allergies": EntryKind.ALLERGY}

@@ -76,7 +76,7 @@ _ANOTHER = re.compile(r"[,，、]\s*[^\W\d_]{2}")  # another item before the num
 def _values(measure: Measure) -> re.Pattern[str]:
     units = "|".join(f"(?:{pattern})" for pattern, _, _ in measure.units) or "(?!)"
     return re.compile(
-        rf"{measure.pattern}(?P<between>[^\d;；。\n]{{0,{NEAR}}}?)(?P<number>{NUMBER})(?![\d/])\s*(?P<unit>{units})?"
+        rf"{measure.pattern}(?P<between>[^\d;；。\n]{{0,{NEAR}}}?)(?P<number>{NUMBER})(?!\d|\s?/\s?\d)\s*(?P<unit>{units})?"
     )
 
 
@@ -263,6 +263,11 @@ def falls_in_sentence(text: str, measure: Measure, value: float, alone: bool = F
     other.
     """
     return any(holds(value) for holds in _given(text, measure, alone))
+
+
+def gives_a_range(text: str, measure: Measure) -> bool:
+    """Whether ``text`` gives a range for ``measure`` that is no reference range."""
+    return bool(_given(text, measure)) and not _given(text, measure, alone=True, targets=_REFERENCE)
 
 
 def misses_target(text: str, measure: Measure, value: float) -> bool:

@@ -13,7 +13,7 @@ from functools import cache
 from itertools import chain, pairwise
 
 from localmed.text.language import HAN, fold
-from localmed.text.tables import Names, key, listed, rows, table
+from localmed.text.tables import Names, in_characters, in_words, key, listed, rows, table
 
 STEM = 2  # letters before an ending at least; Chinese characters that count with it
 _SHORT_STEMS = {"pril": 3, "arin": 3}  # April
@@ -27,6 +27,7 @@ _ALLERGY = re.compile(r"[- ]*(?:allerg(?:y|ies|ic)\b(?! to\b)(?!\s*:)|过敏|皮
 _TO_CHINESE = re.compile(r"[^，。；,;对]{0,8}过敏")  # behind 对 and a list
 _ONE_AND = re.compile(r"\s*(?:,?\s*(?:\band\b|\bor\b)|[&/]|及|和|与|或)\s*")
 _COMMA = re.compile(r"\s*[,，、]\s*")
+_SENTENCE, _MASK = re.compile(r"[^.。;；\n]+"), "\0"
 _NO_ENDING = frozenset(["nystatin", "cholesterol", "histidine", "program", "vir", "phenazone"])
 
 
@@ -174,9 +175,10 @@ def names(text: str) -> frozenset[str]:
 def met_by(allergy: str, text: str) -> tuple[str, ...]:
     """The names in ``text`` with an ingredient or class of ``allergy``, or of a class that may react like it.
 
-    What was given for it is no allergen: "penicillin (anaphylaxis, needed adrenaline)".
+    What was given for it is no allergen: "penicillin (anaphylaxis, needed adrenaline)". It is in "rash when
+    given penicillin".
     """
-    allergic = mentions(_GIVEN.sub(" ", allergy))
+    allergic = mentions(_GIVEN.sub(" ", allergy)) or mentions(allergy)
     classes = {name for mention in allergic for name in mention.classes}
     own = classes.union(*(_related()[name] for name in classes & _related().keys()))
     taken = {name for mention in allergic for name in mention.ingredients}
@@ -188,6 +190,53 @@ def allergens(text: str) -> tuple[Mention, ...]:
     """The medicines that ``text`` says somebody is allergic to: "allergic to A, B and C", "A allergy", "对A、B过敏"."""
     folded = fold(text)
     return tuple(it for one in _lists(folded) for it in _allergens(folded, one))
+
+
+def without_denied_allergens(text: str, said: str) -> str:
+    """``text`` without the medicines to which ``said`` everywhere denies an allergy, or tells of a relative's."""
+    folded = fold(said)
+    every = [one.written for one in mentions(folded)]
+    denied = [one for sentence in _SENTENCE.findall(folded) for one in _denied_allergens(sentence)]
+    away = {name for name in denied if denied.count(name) == every.count(name)}
+    return _without(fold(text), [(one.start, one.end) for one in mentions(text) if one.written in away])
+
+
+def _denied_allergens(sentence: str) -> list[str]:
+    found, masked, (frame, answered, reaction, but) = mentions(sentence), sentence, _no_allergy()
+    if but.search(sentence):
+        return []
+    for one in found:
+        masked = masked[: one.start] + _MASK * (one.end - one.start) + masked[one.end :]
+    spans = [
+        match.span("items")
+        for match in frame.finditer(masked)
+        if match["denies"] or match["after"] or reaction.search(match["between"])
+    ]
+    spans += [match.span("items") for match in answered.finditer(masked)]
+    return [one.written for one in found if any(start <= one.start < end for start, end in spans)]
+
+
+@cache
+def _no_allergy() -> tuple[re.Pattern[str], ...]:
+    """What denies an allergy or tells of a relative's, what answers a label, a word for an allergy, what undoes it."""
+    entry = table("records")["no_allergy"]
+    words = {name: in_words(one) if name.endswith("en") else in_characters(one) for name, one in entry.items()}
+    joint = rf"(?:[、/]|[或及和与]|,?\s*\b(?:or|nor|and)\b|[,，](?=(?:\s*{_MASK}+\s*[,，]?)*\s*\b(?:or|nor)\b))"
+    before = rf"(?P<denies>\b(?:{words['denies_en']})|{words['denies_zh']})|\b(?:{words['no_en']})|{words['no_zh']}"
+    of_relative = rf"(?<!my )\b(?:{words['relative_en']})(?:\s*[:：-])?|(?:{words['relative_zh']})\s*[:：]?"
+    between = rf"(?:\s*(?:\b(?:{words['between_en']}|{words['has_en']})|{words['between_zh']}))*"
+    return (
+        re.compile(
+            rf"(?<!not )(?:{before}|{of_relative})(?P<between>{between})\s*"
+            rf"(?P<items>{_MASK}+(?:\s*{joint}\s*{_MASK}+)*)"
+            r"(?P<after>\s*(?:allerg(?:y|ies)\b|hypersensitivity\b|sensitivity\b|类?药?物?过敏))?"
+        ),
+        re.compile(
+            rf"(?P<items>{_MASK}+)\s*(?:allerg(?:y|ies)|过敏史?)\s*[:：]\s*(?:no|none|nil|denied|denies|无|否认)\s*$"
+        ),
+        re.compile(r"allerg|reacti|rash|sensitiv|intoleran|anaphyla|过敏"),
+        re.compile(rf"\b(?:{words['but_en']})|{words['but_zh']}"),
+    )
 
 
 def _lists(folded: str) -> list[list[Mention]]:
@@ -259,12 +308,11 @@ def is_combination(ingredients: Iterable[str]) -> bool:
     return any(len(held) > 1 and wanted == {*held} for held in _table().ingredients.values())
 
 
-def name_in(language: str, ingredient: str) -> str:
-    """The name of an ingredient in ``language``, or ""."""
-    if language == "en":
-        return ingredient
-    written = (name for name, held in _table().ingredients.items() if held == (ingredient,) and not name.isascii())
-    return next(written, "")
+def name_in(language: str, *ingredients: str) -> str:
+    """The name of an ingredient, or of a combination, in ``language``, or ""."""
+    if language == "en" and len(ingredients) == 1:
+        return ingredients[0]
+    return next((name for name in same(ingredients) if name.isascii() is (language == "en")), "")
 
 
 def members(name: str) -> tuple[str, ...]:

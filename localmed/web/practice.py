@@ -20,6 +20,8 @@ from localmed.people import history
 from localmed.presentation.neutral import words as words_of
 from localmed.presentation.practice import CODED
 from localmed.site import records
+from localmed.site.records import TEXT_CHARACTERS
+from localmed.text import medicines
 from localmed.text.language import clean
 from localmed.web import pages
 from localmed.web.ask import question_of, respond
@@ -35,7 +37,24 @@ MultiPartParser.spool_max_size = 2**24  # bytes: what is uploaded (a record) sta
 @router.get("/practice")
 def form(visit: Asking) -> Response:
     """The form for the question, and for a record."""
-    return pages.page(visit, "practice.html", hours=history.PATIENT_HOURS)
+    return _form(visit)
+
+
+def _form(visit: Visit, question: str = "", pico: bool = False, pasted: str = "") -> Response:
+    return pages.page(
+        visit, "practice.html", hours=history.PATIENT_HOURS, asked_text=clean(question), pico=pico, pasted=pasted
+    )
+
+
+@router.post("/practice/change")
+def change(
+    visit: Asking,
+    question: Annotated[str, Form()] = "",
+    pico: Annotated[bool, Form()] = False,
+    record: Annotated[str, Form()] = "",
+) -> Response:
+    """The form with the question and the record that the page of the record sends back."""
+    return _form(visit, question, pico, record)
 
 
 def _read(visit: Visit, question: str, pico: bool, record: PatientRecord) -> Response:
@@ -46,6 +65,7 @@ def _read(visit: Visit, question: str, pico: bool, record: PatientRecord) -> Res
         asked_text=clean(question),
         pico=pico,
         record=record,
+        pasted=record.text if len(record.text) < TEXT_CHARACTERS else "",  # without identifiers; a longer one was cut
         notes=pages.lines(record.notes, visit),
         rows=[
             *(with_labels(entry, visit.language) for entry in record.entries),
@@ -111,12 +131,22 @@ def ask(
 
 
 def corrections(kinds: Lines, texts: Lines, before: Lines, words: Lines) -> list[RecordEntry]:
-    """The entries sent by a page; a changed entry no longer quotes the record."""
+    """The entries sent by a page; a changed entry no longer quotes the record.
+
+    With a cleared line goes the sentence that it is from, if that is quoted too and names no other medicine.
+    """
     if not len(kinds) == len(texts) == len(before) == len(words) or any(name not in set(EntryKind) for name in kinds):
         raise UsageError("web.error.malformed")
     lines = [" ".join(clean(text).split())[:ENTRY_CHARACTERS] for text in texts]
+    sent = [*zip(kinds, lines, before, words, strict=True)]
+    cleared = {(source, name) for _, line, same, source in sent if not line for name in medicines.ingredients(same)}
+
+    def is_cleared(kind: str, text: str, source: str) -> bool:
+        named = {(source, name) for name in medicines.ingredients(text)}
+        return kind == EntryKind.UNREAD and bool(named) and named <= cleared
+
     return [
         with_codes(RecordEntry(EntryKind(name), line, source[:ENTRY_CHARACTERS] if line == same else line))
-        for name, line, same, source in zip(kinds, lines, before, words, strict=True)
-        if line
+        for name, line, same, source in sent
+        if line and not is_cleared(name, line, source)
     ]

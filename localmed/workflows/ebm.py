@@ -14,7 +14,7 @@ first problems.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -34,7 +34,7 @@ from localmed.domain import (
     message,
 )
 from localmed.domain.findings import Finding, Line
-from localmed.domain.parts import CautionPart, InteractionPart, NotJudgedPart, PicoPart, RecordPart, SourceLevelPart
+from localmed.domain.parts import InteractionPart, NotJudgedPart, PicoPart, RecordPart, SourceLevelPart
 from localmed.domain.patient import PatientRecord
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.conflicts import differences
@@ -56,7 +56,9 @@ OF_TIER = 5  # sections of each tier
 SEARCHED_PROBLEMS = 2  # problems of the record that are searched with a short question
 SEARCHED_LIMITS = 20  # medicines of the record whose limits are searched for
 LIMITED = ("eGFR", "creatinine clearance", "potassium", "INR")  # searched with each medicine of the record
-UNMARKED = 3  # first sections that count without a mark: people read them
+SEARCHED_VALUES = 8  # measures of the record whose reference ranges are searched for
+AT_ONCE = 3  # medicines that nobody takes, or measures, in one search
+UNMARKED = 3  # first sections that count without a mark: people read them; as many with marks propose medicines
 SHORT = 2  # content words beside medicines; a question with fewer is short
 
 
@@ -199,7 +201,7 @@ def _sources(evidence: Sequence[Evidence]) -> tuple[Part, ...]:
 
 
 def _warnings(case: Case, answer: Answer, filters: SearchFilter) -> Step[tuple[tuple[Part, ...], tuple[Evidence, ...]]]:
-    """Allergies, interactions, cautions and values of the record, that they are no all-clear, and the evidence quoted.
+    """What of the record bears on the lines, pregnancy first, that this is no all-clear, and the evidence quoted.
 
     Read are the sections with marks, the first ones, and the first of the other language. Allergies count in all lines
     but those of a list of medicines, cautions and targets in the first sections, ranges in every section that lacks
@@ -217,31 +219,54 @@ def _warnings(case: Case, answer: Answer, filters: SearchFilter) -> Step[tuple[t
     further = [section for section in whole if section not in sections]
     far = [one for one in _quotes(answer, further) if not begins_with_a_medicine(one.text)]
     first = [one for one in _quotes(answer, sections[:UNMARKED]) if one in read]
-    said = medicines.ingredients(" ".join([*(one.text for one in answer.shown), *(one.text for one in weighty)]))
-    ingredients = tuple(dict.fromkeys((*sorted(case.medicines), *sorted(said))))
-    listed = sorted(medicines.ingredients(" ".join(one.text for one in read)))
-    named = [name for name in dict.fromkeys((*ingredients, *listed)) if not measures.mentioned(name)]  # "glucose"
-    proposed = sorted(case.medicines) or named[:SEARCHED]
-    interacting: list[InteractionPart] = []
-    limits: list[CautionPart] = []
-    evidence: tuple[Evidence, ...] = ()
-    if any(entry.kind in warnings.NAMED for entry in record.entries):
-        interacting = yield from _listed_interactions(record, ingredients[:LOOKED_UP])
-        kinds = _kinds(case.question)
-        evidence, together = yield from _search_together(record, proposed, kinds, filters, answer)
-        interacting += warnings.interactions(record, {*proposed}, (*near, *together), kinds)
-        limits = list(warnings.limits(record, together))
-    told: list[InteractionPart | CautionPart] = [*interacting, *limits]
-    texts = {one.text for one in chain.from_iterable(part.statements for part in told)}
-    parts: tuple[Part, ...] = (
-        *warnings.allergies(record, (*answer.shown, *(one.statement for one in (*read, *far)))),
-        *dict.fromkeys(interacting),
-        *limits,
-        *warnings.cautions(record, case.medicines, (*answer.shown, *(one.statement for one in first)), texts),
-        *warnings.values(record, _quotes(answer, whole), first, case.medicines, {*proposed}),
+    nearest = [one for one in sections if one.marks] or sections
+    proposing = [one.text for one in _quotes(answer, nearest[:UNMARKED])]
+    of = _concern(case, record, [one.text for one in answer.shown], proposing)
+    listed: list[InteractionPart] = []
+    if of.own:
+        listed = yield from _listed_interactions(record, [*sorted(of.asked), *sorted(of.proposed)][:LOOKED_UP])
+    names, evidence = _searched(record, of), answer.evidence
+    library, evidence = yield from _search_library(
+        names, filters, evidence, lambda line: warnings.bears_on(line.text, line.passage, record, of)
     )
-    rest = message("ebm.others_not_compared" if parts else "ebm.no_match")
-    return (*parts, NotJudgedPart((rest,), first=True)), (*answer.evidence, *evidence)
+    ranges, evidence = yield from _search_library(
+        _ranges(record), filters, evidence, lambda line: warnings.has_a_range(line.text, line.passage, record)
+    )
+    of_pregnancy = [*warnings.pregnancy(record, (*near, *library), of)]
+    pairs = [*warnings.interactions(record, (*near, *library), of)]
+    limits = [*warnings.limits(record, library), *warnings.limits_of_others(record, (*near, *library), of)]
+    texts = {one.text for part in (*of_pregnancy, *limits) for one in part.statements}
+    rest = [it for it in (*_quotes(answer, whole), *ranges) if it.text not in texts]
+    parts: tuple[Part, ...] = (
+        *of_pregnancy,
+        *warnings.allergies(record, (*answer.shown, *(one.statement for one in (*read, *far))), of.language),
+        *dict.fromkeys(listed),
+        *pairs,
+        *limits,
+        *warnings.cautions(
+            record,
+            of,
+            (*answer.shown, *(one.statement for one in first)),
+            texts | {one.text for part in pairs for one in part.statements},
+        ),
+        *warnings.values(record, rest, first, of),
+    )
+    matter = message("ebm.others_not_compared" if parts else "ebm.no_match")
+    return (*parts, NotJudgedPart((matter,), first=True)), evidence
+
+
+def _concern(case: Case, record: PatientRecord, written: Sequence[str], read: Sequence[str]) -> warnings.Concern:
+    """The medicines of record and question, and the first that sentences ``written`` by a model propose.
+
+    If the question names none, so do the lines ``read``; a row of a list of medicines proposes nothing. What is
+    measured is no medicine here: "check potassium".
+    """
+    asked = frozenset(name for name in case.medicines if not measures.mentioned(name))
+    proposing = (*written, *(text for text in read if not asked and not begins_with_a_medicine(text)))
+    named = dict.fromkeys(chain.from_iterable(sorted(medicines.ingredients(text)) for text in proposing))
+    proposed = [name for name in named if name not in asked and not measures.mentioned(name)][:SEARCHED]
+    kinds, language = _kinds(case.question), detect(case.question)
+    return warnings.Concern(warnings.all_taken(record), asked, frozenset(proposed), kinds, language)
 
 
 def _quotes(answer: Answer, sections: Iterable[ShownSection], marked: bool = False) -> list[Quote]:
@@ -274,39 +299,42 @@ def _kinds(question: str) -> list[synonyms.Named]:
     ]
 
 
-def _search_together(
-    record: PatientRecord, named: Sequence[str], kinds: Sequence[synonyms.Named], filters: SearchFilter, answer: Answer
-) -> Step[tuple[tuple[Evidence, ...], list[Quote]]]:
-    """The library's lines that name a medicine of the record and a ``named`` one, another of the record, or its limit.
-
-    With the evidence that is new.
-    """
-    own = dict.fromkeys(name for entry in record.entries for name in warnings.taken(entry))
-    searched = [" ".join(dict.fromkeys((*named, *own)))] if named else []
-    searched += [" ".join(own)] if len(own) > 1 else []
-    written = " ".join(one.written for one in kinds)
-    searched += [f"{written} {name}" for name in [*own][:SEARCHED_WITH]] if kinds else []
-    values = warnings.known_values(record)
-    limited = [*dict.fromkeys(name for name, _ in values if name in LIMITED)]
-    searched += [" ".join((name, *limited)) for name in [*own][:SEARCHED_LIMITS]] if limited else []
+def _search_library(
+    texts: Iterable[str], filters: SearchFilter, evidence: tuple[Evidence, ...], keeps: Callable[[Line], bool]
+) -> Step[tuple[list[Quote], tuple[Evidence, ...]]]:
+    """The lines of the library's sections on ``texts`` that ``keeps`` keeps, and the evidence with theirs."""
     lines: dict[Line, None] = {}
-    for text in dict.fromkeys(searched):
+    for text in texts:
         found: Finding = yield Find(text, filters, PASSAGES, SECTIONS)
         lines |= dict.fromkeys(line for section in (*found.sections, *found.others) for line in section.lines)
-
-    def above(line: Line) -> Set[str]:
-        return warnings.named_above(line.passage)
-
-    both = [
-        line
-        for line in lines
-        if warnings.told_together(line.text, above(line), own.keys(), {*named}, kinds)
-        or (warnings.held_values(line.text, values) and warnings.is_on(line.text, above(line), own.keys()))
-    ]
-    pieces = yield from finding.minted([Hit(line.passage) for line in both], answer.evidence)
-    known = {piece.marker for piece in answer.evidence}
-    fresh = {piece.marker: piece for piece in pieces if piece.marker not in known}
+    told = [line for line in lines if keeps(line)]
+    pieces = yield from finding.minted([Hit(line.passage) for line in told], evidence)
+    fresh = {piece.marker: piece for piece in pieces if piece.marker not in {one.marker for one in evidence}}
     quotes = [
-        Quote(piece.quotation(line.start, line.end), line.passage) for piece, line in zip(pieces, both, strict=True)
+        Quote(piece.quotation(line.start, line.end), line.passage) for piece, line in zip(pieces, told, strict=True)
     ]
-    return tuple(fresh.values()), quotes
+    return quotes, (*evidence, *fresh.values())
+
+
+def _searched(record: PatientRecord, of: warnings.Concern) -> Iterable[str]:
+    """What is searched for: the medicines together, and each with kinds of treatment, and with limits and pregnancy."""
+    own = [*dict.fromkeys(name for entry in record.entries for name in sorted(warnings.taken(entry)))]
+    others = [*sorted(of.asked), *sorted(of.proposed)]
+    together = [" ".join(dict.fromkeys((*others, *own)))] if own and others else []
+    together += [" ".join(own)] if len(own) > 1 else []
+    written = " ".join(one.written for one in of.kinds)
+    together += [f"{written} {name}" for name in own[:SEARCHED_WITH]] if of.kinds else []
+    limited = [*dict.fromkeys(name for name, _ in warnings.known_values(record) if name in LIMITED)]
+    limited += ["pregnancy"] if record.pregnant else []
+    groups = [[name] for name in own[:SEARCHED_LIMITS]] + _at_once([name for name in others if name not in own])
+    return dict.fromkeys((*together, *(" ".join((*group, *limited)) for group in groups if limited)))
+
+
+def _ranges(record: PatientRecord) -> Iterable[str]:
+    """What is searched for to compare the values of the record."""
+    names = dict.fromkeys(name for name, _ in warnings.known_values(record))
+    return [" ".join((*group, "reference range")) for group in _at_once([*names][:SEARCHED_VALUES])]
+
+
+def _at_once(names: Sequence[str]) -> list[Sequence[str]]:
+    return [names[start : start + AT_ONCE] for start in range(0, len(names), AT_ONCE)]

@@ -11,6 +11,7 @@ from localmed.domain import Kind
 from localmed.domain.patient import EntryKind, PatientRecord, RecordEntry
 from localmed.library.graph import Relation, Source
 from localmed.text import measures
+from localmed.text.language import detect
 from localmed.text.publications import level, named
 from tests.values import evidence, quotation
 
@@ -35,23 +36,25 @@ def record(kind: EntryKind, *texts: str) -> PatientRecord:
         ("amoxicillin", "Give cefuroxime.", "cefuroxime"),  # of a class that may react like it
         ("aspirin", "Ibuprofen 400 mg.", "ibuprofen"),
         ("cefuroxime", "Give meropenem.", ""),
+        ("rash when given penicillin", "Give amoxicillin.", "amoxicillin"),
+        ("penicillin (anaphylaxis, needed adrenaline)", "Give adrenaline.", ""),
     ],
 )
 def test_an_allergy_to_what_is_shown_is_told_with_both_quotations_and_anything_weaker_is_not_judged(
     allergy: str, text: str, named: str
 ) -> None:
     statement = quotation(evidence("1", text), 0, len(text))
-    warnings = allergies(record(EntryKind.ALLERGY, allergy), (statement,))
+    warnings = allergies(record(EntryKind.ALLERGY, allergy), (statement,), detect(text))
     told = [(one.allergy.text, one.named, one.statements) for one in warnings]
     assert told == ([(allergy, (named,), (statement,))] if named else [])
 
 
 def test_a_quoted_reaction_warns_and_another_quotation_or_what_is_no_allergy_does_not() -> None:
     statement = quotation(evidence("1", "Give amoxicillin."), 0, 17)
-    assert list(allergies(record(EntryKind.NAMED, "penicillin"), (statement,))) == []
-    (warning,) = allergies(record(EntryKind.UNREAD, "a rash with penicillin"), (statement,))
+    assert list(allergies(record(EntryKind.NAMED, "penicillin"), (statement,), "en")) == []
+    (warning,) = allergies(record(EntryKind.UNREAD, "a rash with penicillin"), (statement,), "en")
     assert warning.allergy.words == "The record has a rash with penicillin."
-    assert list(allergies(record(EntryKind.UNREAD, "gout, no pain on amoxicillin"), (statement,))) == []
+    assert list(allergies(record(EntryKind.UNREAD, "gout, no pain on amoxicillin"), (statement,), "en")) == []
 
 
 def relation(one: str, other: str, predicate: str = "interacts_with") -> Relation:

@@ -401,7 +401,7 @@ def test_nothing_is_listed_that_is_not_the_patients(case: dict[str, Any]) -> Non
         assert [entry for entry in listed if not any(one in entry or entry in one for one in true)] == []
     assert record.age in (None, case.get("age"))
     assert record.sex in ("", case.get("sex"))
-    assert record.pregnant is None
+    assert record.pregnant in (None, case.get("pregnant"))
     known = case.get("results", {})
     assert [one for one in record.results if one.value != pytest.approx(known.get(one.name, -1), abs=0.05)] == []
 
@@ -557,8 +557,9 @@ def test_only_a_list_that_says_so_has_nothing_in_it(written: str, none: str) -> 
         "Mother had a rash with penicillin.",
         "She came out in hives after co-amoxiclav last year.",
         "吃青霉素起皮疹。",
-        "Is 14 weeks pregnant.",
-        "孕28周。",
+        "Was pregnant in 2019.",
+        "Is breastfeeding.",
+        "备孕。",
     ],
 )
 def test_a_reaction_or_a_pregnancy_in_prose_is_quoted_whoever_it_is_of(written: str) -> None:
@@ -657,15 +658,68 @@ def test_a_value_that_may_be_of_another_time_is_quoted(written: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("written", "problems"),
+    [
+        ("Diagnoses:\n1. Gout\n2. Heart failure\n3. ?COPD", ["Gout", "Heart failure"]),
+        ("Problems:\n- Gout\n- No asthma", ["Gout"]),
+        ("Problems:\nNo gout,\nasthma", []),  # a sentence over two lines
+        ("Problems:\n- Gout\n- Asthma\n- All possible, none sure", []),
+    ],
+)
+def test_a_doubtful_line_of_a_marked_list_casts_doubt_on_itself(written: str, problems: list[str]) -> None:
+    assert of_kind(text(written), EntryKind.PROBLEM) == problems
+
+
+def test_a_reaction_behind_a_list_of_allergies_names_no_medicine_taken() -> None:
+    record = text("Drug allergies: Augmentin. Septrin: rash. On warfarin.")
+    assert of_kind(record, EntryKind.NAMED) == ["warfarin"]
+    assert "Septrin: rash" in of_kind(record, EntryKind.UNREAD)
+
+
+def test_the_next_sentence_belongs_to_no_reaction() -> None:
+    record = text("Denies penicillin allergy. Sister is allergic to aspirin.")
+    assert of_kind(record, EntryKind.UNREAD) == ["Denies penicillin allergy", "Sister is allergic to aspirin"]
+
+
+@pytest.mark.parametrize(
+    ("written", "pregnant"),
+    [
+        ("45F, 28 weeks pregnant, on enalapril 10 mg od.", True),
+        ("A 30 year old pregnant woman.", True),
+        ("Woman of 31, 20+3 weeks' gestation. No allergies.", True),
+        ("孕妇，32岁，孕28周。", True),
+        ("28F, not pregnant.", None),
+        ("Pregnancy test negative. Could she be pregnant?", None),
+        ("Her sister is pregnant.", None),
+        ("Was pregnant in 2019.", None),
+        ("Rash while she was pregnant.", None),
+        ("Boy of 3 days, born at 31 weeks' gestation.", None),
+        ("患儿，孕39周顺产。", None),
+        ("既往孕20周流产。", None),
+    ],
+)
+def test_a_pregnancy_without_a_word_of_doubt(written: str, pregnant: bool | None) -> None:
+    assert text(written).pregnant is pregnant
+
+
+@pytest.mark.parametrize(
     ("written", "values"),
     [
         ("72 F\nAllergies: NKDA\nCreatinine clearance 28 mL/min.\nNa 134, K 4.2",
-         {"creatinine clearance": 28, "potassium": 4.2}),
+         {"creatinine clearance": 28, "sodium": 134, "potassium": 4.2}),
         ("Seen today, creatinine clearance 28 mL/min.", {"creatinine clearance": 28}),
         ("Labs: WBC 12.3, eGFR 25 mL/min/1.73 m2, K+ 5.9 mmol/L (3.5-5.1)", {"eGFR": 25, "potassium": 5.9}),
         ("Results:\n- BP: 150/85\n- Weight: 82 kg\nCXR clear",
          {"systolic blood pressure": 150, "diastolic blood pressure": 85, "weight": 82}),
         ("辅助检查：肌酐180μmol/L，血钾5.6mmol/L。", {"creatinine": 180, "potassium": 5.6}),
+        ("辅助检查：血钾5.6mmol/L，eGFR 32，INR未查", {"potassium": 5.6, "eGFR": 32}),
+        ("Labs: K 5.6, INR not done", {"potassium": 5.6}),
+        ("Labs: K 5.6 ?haemolysed, INR not done", {}),
+        ("U&Es: Na 128, K 3.1", {"sodium": 128, "potassium": 3.1}),
+        ("Na 12 tablets a day", {}),
+        ("Obs: T 38.2, BP 98/60, HR 112/min regular, SpO2 91% on air, weight 71 kg",
+         {"systolic blood pressure": 98, "diastolic blood pressure": 60, "heart rate": 112, "oxygen saturation": 91,
+          "weight": 71}),
     ],
 )  # fmt: skip
 def test_a_line_of_values_under_its_heading(written: str, values: dict[str, float]) -> None:
@@ -683,6 +737,9 @@ def test_a_line_of_values_under_its_heading(written: str, values: dict[str, floa
         ("Age: 71. Sex: M", 71, "male"),
         ("孕妇，32岁，孕28周。", 32, "female"),
         ("72M, AF, on warfarin 3 mg", 72, "male"),
+        ("Mrs Smith, 67 y, female.", 67, "female"),
+        ("Mr Brown, 72 years, male, admitted with pneumonia.", 72, "male"),
+        ("Ward 12, male. Seen today.", None, ""),
         ("WR Mon. 45F day 3", 45, "female"),
         ("Thank you for seeing this 67-year-old driver.", 67, ""),
         ("Mr Jones is 40 years old.", 40, "male"),
@@ -705,17 +762,17 @@ def test_a_line_of_values_under_its_heading(written: str, values: dict[str, floa
 )
 def test_age_and_sex_as_written(written: str, age: float | None, sex: str) -> None:
     record = text(written)
-    assert (record.age, record.sex, record.pregnant) == (age, sex, None)
+    assert (record.age, record.sex) == (age, sex)
 
 
 def test_nothing_of_a_record_is_dropped_silently() -> None:
     record = text(
         "Mrs Edith Brown, DOB 04/03/1948\nPMH: T2DM since 2009, HTN, no stroke\nEx-smoker 20 py\n"
-        "Meds: metformin 1 g bd; ibuprofen 400 mg prn OTC\nBloods 26/11: Na 134, K 5.4, creat 132\n"
+        "Meds: metformin 1 g bd; ibuprofen 400 mg prn OTC\nBloods 26/11: urea 9, K 5.4, creat 132\n"
         "denies chest pain\nPlan: ?start apixaban, stop ibuprofen"
     )
     quoted = of_kind(record, EntryKind.UNREAD)
-    assert {"Ex-smoker 20 py", "Na 134", "creat 132", "denies chest pain", "stop ibuprofen"} <= {*quoted}
+    assert {"Ex-smoker 20 py", "urea 9", "creat 132", "denies chest pain", "stop ibuprofen"} <= {*quoted}
     assert "Brown" not in " ".join(entry.words for entry in record.entries)
     assert of_kind(record, EntryKind.NAMED).count("ibuprofen") == 1, "that it is stopped is quoted, not named again"
 

@@ -89,6 +89,28 @@ def test_a_correction_holds_and_the_record_does_not(client: Clients) -> None:
     assert "penicillin" not in answer
 
 
+def test_a_cleared_line_leaves_out_the_same_sentence_among_the_quoted_ones_but_no_other_medicine(
+    client: Clients,
+) -> None:
+    reader = client("reader")
+    for record, goes in (("Rash with doxycycline 2019.", True), ("Rash with doxycycline, on warfarin.", False)):
+        fields = entries(read_record(reader, f"67-year-old man.\n{record}"))
+        assert fields["entry"].count("doxycycline") == 1
+        fields["entry"] = ["" if text == "doxycycline" else text for text in fields["entry"]]
+        assert ("doxycycline" not in ask(reader, fields)) is goes
+
+
+def test_the_record_can_be_changed_without_being_pasted_again(client: Clients) -> None:
+    reader = client("reader")
+    page = read_record(reader)
+    (sent,) = re.findall(r'<textarea name="record" hidden>\n([^<]*)</textarea>', page)
+    back = reader.form("/practice/change", question=QUESTION, record=html.unescape(sent)).text
+    assert "warfarin 5 mg daily" in back
+    assert QUESTION in back
+    assert "Kowalczyk" not in back
+    assert "/practice/change" not in read_record(reader, f"Man of 67. {'Well. ' * 4_000}"), "only part of it was kept"
+
+
 def test_a_file_is_read_as_what_is_pasted_and_never_both(client: Clients) -> None:
     reader = client("reader")
     assert "penicillin" in read_record(reader, "", file=RECORD.encode())

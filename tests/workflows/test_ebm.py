@@ -104,16 +104,18 @@ def run(
     card: Card | None = None,
     mint: Callable[..., tuple[Evidence, ...]] = cited,
     of_medicines: tuple[Passage, ...] = (),
+    of_ranges: tuple[Passage, ...] = (),
 ) -> tuple[Answer, list[Request]]:
     """The answer, and what was asked for; a chat model ``says`` something in each of its roles.
 
-    ``of_medicines`` are found only by the names of the record's medicines.
+    ``of_medicines`` are found only by the names of the record's medicines, ``of_ranges`` by those of its values.
     """
     says = says or {}
 
     def find(question: str, filters: SearchFilter, *_: Any) -> Finding:
         within = (tiers[name] for name in filters.collections if name in tiers)
-        made = finding(*within, *(of_medicines if "warfarin" in question else ()), question=question)
+        further = (*(of_medicines if "warfarin" in question else ()), *(of_ranges if "range" in question else ()))
+        made = finding(*within, *further, question=question)
         said = next((near[name] for name in filters.collections if name in near), made.found.closeness)
         return replace(made, found=replace(made.found, closeness=said))
 
@@ -141,13 +143,12 @@ def test_the_sections_of_every_tier_stand_in_their_order() -> None:
     assert answer.statements == ()
     assert titles(answer) == ["Diabetes", "Study"]
     assert answer.searched == ("guidelines", "literature")
-    assert kinds(answer) == [ValuePart, NotJudgedPart, RecordPart, NotJudgedPart, SourceLevelPart, SourceLevelPart]
+    assert kinds(answer) == [CautionPart, NotJudgedPart, RecordPart, NotJudgedPart, SourceLevelPart, SourceLevelPart]
     assert [request.filters.collections for request in requests if request.name == "find"] == [  # type: ignore[union-attr]
         ("guidelines",),
         ("literature",),
-        (),
-        (),
-    ], "the last for interactions and limits, of all collections"
+        *[()] * 4,
+    ], "the last for interactions, limits and reference ranges, of all collections"
 
 
 def test_sections_on_the_medicine_that_is_asked_about_stand_first() -> None:
@@ -271,13 +272,13 @@ def test_what_stands_under_a_medicine_of_the_record_on_the_kind_of_treatment_ask
     leaflet = passage("Some antibiotics raise the INR. Wear a bracelet.", "Taking warfarin")
     answer, _ = run(question="Which antibiotics?", tiers={"guidelines": proposed}, of_medicines=(leaflet,))
     found = part(answer, InteractionPart)
-    assert (found.entry.text, found.named) == ("warfarin 3 mg", "antibiotics, doxycycline (antibiotics)")
+    assert (found.entry.text, found.named) == ("warfarin 3 mg", "antibiotics")
     assert "warfarin together" in next(one for one in view(answer).parts if one.warning).rows[0].text, (
         "without its dose"
     )
     assert [one.text for one in found.statements] == ["Some antibiotics raise the INR."]
     answer, _ = run(question="Which dose?", tiers={"guidelines": proposed}, of_medicines=(leaflet,))
-    assert part(answer, InteractionPart).named == "doxycycline (antibiotics)", "by what the sections propose"
+    assert InteractionPart not in kinds(answer), "nobody asked about the class, and nobody takes one of it"
 
 
 @pytest.mark.parametrize(
@@ -368,9 +369,8 @@ def test_no_prose_of_the_record_is_in_the_answer_its_trace_or_what_is_searched()
 def test_a_short_question_is_searched_with_the_first_problems_of_the_record(question: str) -> None:
     _, requests = run(question=question)
     searched = [request.question for request in requests if request.name == "find"]  # type: ignore[union-attr]
-    assert searched == [f"{question} type 2 diabetes"] * 2 + ["metformin warfarin", "warfarin eGFR"], (
-        "for interactions and limits"
-    )
+    further = ["metformin warfarin", "warfarin eGFR", "metformin eGFR", "eGFR reference range"]
+    assert searched == [f"{question} type 2 diabetes"] * 2 + further, "for interactions, limits and ranges"
 
 
 def test_staff_who_ask_about_an_overdose_get_their_evidence() -> None:
@@ -678,9 +678,9 @@ def test_a_warning_is_left_out_only_where_all_its_ranges_are_for_others(sentence
 @pytest.mark.parametrize(
     ("text", "title", "named"),
     [
-        ("Some antibiotics raise the INR.", "Taking warfarin", "clarithromycin (antibiotics)"),
+        ("Some antibiotics raise the INR.", "Taking warfarin", "clarithromycin"),
         ("Do not take clarithromycin unless told to.", "Taking warfarin", "clarithromycin"),
-        ("Macrolides raise the INR of people on warfarin.", "Pneumonia", "clarithromycin (macrolides)"),
+        ("Macrolides raise the INR of people on warfarin.", "Pneumonia", "clarithromycin"),
         ("Antibiotics are given for a week.", "Taking warfarin", ""),  # no effect, no warning
         ("Some antibiotics raise the temperature.", "Pneumonia", ""),  # warfarin stands nowhere
         ("It raises the INR.", "Warfarin and clarithromycin", ""),  # the line itself names neither
@@ -728,11 +728,12 @@ def test_a_value_stands_beside_a_target_that_it_misses(sentence: str, told: bool
 def test_a_limit_of_a_medicine_of_the_record_is_told_wherever_it_stands(text: str, told: bool) -> None:
     leaflet = replace(passage(text, "Formulary"), table=text.startswith("Medicine"))
     answer, _ = run(question="Which pillow?", of_medicines=(leaflet,))
-    found = [part for part in answer.parts if isinstance(part, CautionPart)]
+    found = [part for part in answer.parts if isinstance(part, CautionPart) and part.entry.kind is EntryKind.MEDICINE]
     assert [(part.entry.text, [one.name for one in part.values]) for part in found] == [
         ("warfarin 3 mg", ["eGFR"])
     ] * told
-    assert any("eGFR 25 mL/min" in row.text for one in view(answer).parts if one.warning for row in one.rows) is told
+    rows = [row.text for one in view(answer).parts if one.warning for row in one.rows]
+    assert any("warfarin" in row and "eGFR 25 mL/min" in row for row in rows) is told
 
 
 def test_the_entry_of_a_list_is_told_before_prose_on_the_same_medicine_and_all_prose_without_a_list() -> None:
@@ -742,7 +743,7 @@ def test_the_entry_of_a_list_is_told_before_prose_on_the_same_medicine_and_all_p
         RecordEntry(EntryKind.NAMED, "warfarin", "On warfarin again, allergic to penicillin"),
     )
     leaflet = passage("Some antibiotics raise the INR.", "Taking warfarin")
-    for listed, told in ((entries, entries[1:2]), (entries[::2], entries[::2])):
+    for listed, told in ((entries, entries[1:2]), (entries[::2], entries[2:])):  # one is stopped
         record = replace(RECORD, entries=listed)
         answer, _ = run(question="Clarithromycin?", record=record, of_medicines=(leaflet,))
         assert tuple(part.entry for part in answer.parts if isinstance(part, InteractionPart)) == told
@@ -774,4 +775,193 @@ def test_a_limit_counts_by_class_and_under_a_name(text: str) -> None:
         results=(Measured("eGFR", 25, "25 mL/min"), Measured("potassium", 6.3, "6.3 mmol/L")),
     )
     answer, _ = run(question="Which pillow?", record=record, of_medicines=(passage(text, "Ramipril"),))
-    assert [part.entry.text for part in answer.parts if isinstance(part, CautionPart)] == ["ramipril 5 mg"]
+    told = [part.entry for part in answer.parts if isinstance(part, CautionPart)]
+    assert [entry.text for entry in told if entry.kind is EntryKind.MEDICINE] == ["ramipril 5 mg"]
+
+
+FORMULARY = replace(
+    passage(
+        "Medicine: Amoxicillin; Renal caution: Reduce dose if CrCl below 30; Notes: none\n"
+        "Medicine: Doxycycline; Renal caution: No change; Notes: Avoid in pregnancy\n"
+        "Medicine: Indapamide; Renal caution: Avoid if CrCl below 30; Notes: Check potassium",
+        "Short formulary",
+    ),
+    table=True,
+)
+PROPOSING = passage("Amoxicillin is given. Doxycycline is given instead to people with an allergy.", "Pneumonia")
+ON_WARFARIN = RecordEntry(EntryKind.MEDICINE, "warfarin 3 mg", "warfarin 3 mg")
+
+
+def cautioned(answer: Answer) -> list[tuple[EntryKind, tuple[str, ...], list[str]]]:
+    found = [part for part in answer.parts if isinstance(part, CautionPart)]
+    return [(part.entry.kind, part.named, [one.text for one in part.statements]) for part in found]
+
+
+def test_the_rows_of_proposed_medicines_for_a_value_of_the_record_are_told_and_no_others() -> None:
+    record = replace(
+        RECORD, results=(Measured("eGFR", 28, "28"), Measured("potassium", 4.1, "4.1")), entries=(ON_WARFARIN,)
+    )
+    tiers = {"guidelines": PROPOSING, "literature": FORMULARY}
+    answer, _ = run(
+        question="Which antibiotic and what about the potassium?", tiers=tiers, record=record, of_medicines=(FORMULARY,)
+    )
+    row = FORMULARY.text.splitlines()[0]
+    assert cautioned(answer) == [(EntryKind.RESULT, ("amoxicillin",), [row])]
+    assert not [part for part in answer.parts if isinstance(part, ValuePart)], "indapamide is nobody's"
+    shown = next(one for one in view(answer).parts if one.warning)
+    assert "eGFR 28" in shown.rows[0].text
+
+
+def test_a_combination_is_named_in_the_readers_language() -> None:
+    row = replace(
+        passage("Medicine: Co-amoxiclav; Renal caution: Reduce dose if CrCl below 30", "Formulary"), table=True
+    )
+    record = replace(RECORD, results=(Measured("eGFR", 28, "28"),), entries=(ON_WARFARIN,))
+    for question, name in (("Co-amoxiclav?", "co-amoxiclav"), ("能否用阿莫西林克拉维酸钾？", "阿莫西林克拉维酸钾")):
+        answer, _ = run(question=question, tiers={"guidelines": PROPOSING}, record=record, of_medicines=(row,))
+        assert cautioned(answer) == [(EntryKind.RESULT, (name,), [row.text])]
+
+
+def test_the_row_of_a_medicine_asked_about_is_told_where_it_names_a_value_without_a_range() -> None:
+    record = replace(RECORD, results=(Measured("potassium", 5.6, "5.6"),), entries=(ON_WARFARIN,))
+    for question, told in (
+        ("能否加用吲达帕胺？", [(EntryKind.RESULT, ("吲达帕胺",), FORMULARY.text.splitlines()[2:])]),
+        ("Amoxicillin?", []),
+    ):
+        answer, _ = run(question=question, tiers={"guidelines": PROPOSING}, record=record, of_medicines=(FORMULARY,))
+        assert cautioned(answer) == told
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "named"),
+    [
+        ("Which treatment?", "Do not give warfarin in pregnancy.", ("warfarin",)),
+        ("Which treatment?", "Anticoagulants are stopped before surgery. They are not for pregnant women.", ()),
+        ("Which treatment?", "Do not give an anticoagulant in pregnancy.", ("warfarin",)),
+        ("Losartan?", "Warfarin is safe here. Losartan: not in pregnancy.", ("losartan",)),
+        ("能否用氯沙坦？", "妊娠期禁用氯沙坦。Losartan and warfarin: not in pregnancy.", ("氯沙坦",)),
+        ("Losartan?", "Warfarin may be given in pregnancy.", ()),
+    ],
+)
+def test_a_pregnancy_stands_first_with_the_warnings_on_medicines_taken_or_asked_about(
+    question: str, text: str, named: tuple[str, ...]
+) -> None:
+    entries = (*RECORD.entries, ON_WARFARIN, RecordEntry(EntryKind.PREGNANCY, "yes", "28 weeks pregnant"))
+    tiers = {"guidelines": passage(f"{text} Amoxicillin is given.", "Plan")}
+    answer, _ = run(question=question, tiers=tiers, record=replace(RECORD, entries=entries, pregnant=True))
+    first = answer.parts[0]
+    told = isinstance(first, CautionPart) and first.entry.kind is EntryKind.PREGNANCY
+    assert (first.named if told else ()) == named  # type: ignore[union-attr]
+    assert ("28 weeks pregnant" in view(answer).parts[0].rows[0].text) is bool(named)
+
+
+def test_a_pregnancy_set_by_hand_is_told_by_its_label() -> None:
+    by_hand = replace(RECORD, entries=(ON_WARFARIN, RecordEntry(EntryKind.PREGNANCY, "yes", "yes")), pregnant=True)
+    answer, _ = run(
+        question="Plan?", tiers={"guidelines": passage("No warfarin in pregnancy: avoid it.", "Plan")}, record=by_hand
+    )
+    assert "Pregnancy: yes" in view(answer).parts[0].rows[0].text
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("Denies penicillin allergy", False),
+        ("His sister is allergic to penicillin", False),
+        ("Family history of penicillin allergy", False),
+        ("否认青霉素、磺胺类药物过敏史", False),
+        ("其母对青霉素过敏", False),
+        ("She is not allergic to penicillin", False),
+        ("Penicillin allergy: No", False),
+        ("Penicillin allergy: no anaphylaxis, a rash", True),
+        ("No allergies except penicillin", True),
+        ("Denies other allergies than penicillin", True),
+        ("No allergies until given penicillin: rash", True),
+        ("No penicillin: allergic", True),
+        ("Mother says he is allergic to penicillin", True),
+        ("Mum is allergic to penicillin and so is he", True),
+        ("除青霉素外无药物过敏史", True),
+        ("母亲诉青霉素过敏", True),
+        ("Denies penicillin allergy. Rash with penicillin in 2019", True),
+    ],
+)
+def test_an_allergy_that_is_denied_or_a_relatives_is_no_alarm(words: str, told: bool) -> None:
+    quoted = RecordEntry(EntryKind.UNREAD, words, words)
+    record = replace(RECORD, entries=(quoted, RecordEntry(EntryKind.ALLERGY, "doxycycline", "Allergies: doxycycline")))
+    answer, _ = run(question="Which antibiotic?", tiers={"guidelines": PROPOSING}, record=record)
+    warned = [part.allergy.text for part in answer.parts if isinstance(part, AllergyPart)]
+    assert warned == ["doxycycline", *[words] * told], "listed ones first"
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "named"),
+    [
+        ("Losartan?", "Do not give warfarin or losartan in the evening.", ""),
+        ("Losartan?", "开始使用华法林或氯沙坦后不可停药。", ""),
+        ("Losartan?", "Do not give an anticoagulant, losartan or a statin in the evening.", ""),
+        ("Losartan?", "Do not give warfarin with losartan or a statin.", "losartan"),
+        ("能否用氯沙坦？", "Do not give warfarin with losartan.", "氯沙坦"),
+        ("Potassium?", "Check potassium in people on warfarin: avoid falls.", ""),
+        ("Which?", "Do not combine an anticoagulant with an ARB. Losartan is given.", ""),  # nobody asked about it
+        ("Which?", "Losartan is given, never with warfarin.", "losartan"),
+    ],
+)
+def test_a_pair_is_of_medicines_taken_asked_about_or_named_in_the_warning(question: str, text: str, named: str) -> None:
+    record = replace(RECORD, entries=(ON_WARFARIN,))
+    answer, _ = run(question=question, tiers={"guidelines": passage(text, "Plan")}, record=record)
+    assert [part.named for part in answer.parts if isinstance(part, InteractionPart)] == ([named] if named else [])
+
+
+def test_a_row_of_alternatives_tells_of_no_pair() -> None:
+    row = replace(passage("Severity: low; First choice: losartan; Instead: warfarin", "Plan"), table=True)
+    answer, _ = run(question="Losartan?", tiers={"guidelines": row}, record=replace(RECORD, entries=(ON_WARFARIN,)))
+    assert InteractionPart not in kinds(answer)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("Stopped warfarin in May", False),
+        ("华法林已停用", False),
+        ("Aspirin 75 mg, warfarin discontinued", False),
+        ("Has not stopped warfarin", True),
+        ("Stopped warfarin, restarted warfarin in June", True),
+        ("Warfarin; stopped smoking", True),
+    ],
+)
+def test_a_medicine_that_the_record_calls_stopped_warns_of_nothing(words: str, told: bool) -> None:
+    name = "华法林" if "华" in words else "warfarin"
+    record = replace(RECORD, entries=(RecordEntry(EntryKind.NAMED, name, words),))
+    answer, _ = run(question="Which?", tiers={"guidelines": passage("Do not give warfarin.", "Plan")}, record=record)
+    assert (CautionPart in kinds(answer)) is told
+
+
+def test_a_reference_range_of_the_library_is_told_though_another_medicine_is_asked_about() -> None:
+    guide = passage(
+        "The reference range of serum potassium in adults is 3.5 to 5.0 mmol/L.", "Laboratory guide: potassium"
+    )
+    record = replace(RECORD, results=(Measured("potassium", 5.6, "5.6 mmol/L"), Measured("INR", 1.0, "1.0")))
+    tiers = {"guidelines": PROPOSING}
+
+    def found(question: str) -> list[tuple[str, bool]]:
+        answer, _ = run(question=question, tiers=tiers, record=record, of_ranges=(guide,))
+        return [(part.value.name, part.target) for part in answer.parts if isinstance(part, ValuePart)]
+
+    assert found("Losartan?") == found("能否用氯沙坦？") == [("potassium", True)]
+
+
+def test_a_warning_in_another_language_is_told_only_where_the_answers_language_has_none() -> None:
+    record = replace(RECORD, entries=(*RECORD.entries, ON_WARFARIN))
+    both = passage("Do not give warfarin with amoxicillin. 慎用华法林和阿莫西林。慎用头孢呋辛。", "Plan")
+    for question, warned, allergy in (
+        (
+            "Which?",
+            ["Do not give warfarin with amoxicillin."],
+            ["Do not give warfarin with amoxicillin.", "慎用头孢呋辛。"],
+        ),
+        ("哪一种？", ["慎用华法林和阿莫西林。"], ["慎用华法林和阿莫西林。", "慎用头孢呋辛。"]),
+    ):
+        answer, _ = run(question=question, tiers={"guidelines": both}, record=record)
+        told = [part for part in answer.parts if isinstance(part, InteractionPart | CautionPart)]
+        assert {one.text for part in told for one in part.statements} == {*warned}
+        assert [one.text for one in part(answer, AllergyPart).statements] == allergy

@@ -64,6 +64,7 @@ _HEADING = re.compile(
     re.IGNORECASE,
 )
 _SENTENCE = re.compile(rf"(?:[^.。;；\n]|\.(?=\S)){{1,{SENTENCE_CHARACTERS}}}")
+_COMMA_PART = re.compile(r"[^,，、]+")
 _BLANK_LINE = re.compile(r"\n[ \t]*\n|\Z")
 _NEW_LINE = re.compile(r"[ \t]*\n")
 _END = re.compile(r"\.(?!\S)|[。\n]|\Z")  # the end of a list on the line of its heading
@@ -80,11 +81,21 @@ _ON_ITS_LINE = re.compile(r"[^.。;；\n]+(?:\.(?=\S)[^.。;；\n]*)*")
 _DENIAL = re.compile(r"[,，]\s*(?P<denied>(?:否认|denies\b|no\b(?! known))[^,，;；\n]{2,})", re.IGNORECASE)
 _ITEM = re.compile(r"(?:\([^()\n]*\)|（[^（）\n]*）|(?<=\d),(?=\d)|(?!\s\d{1,2}[.)、]\s)[^,，、;；\n])+")
 _BULLET = re.compile(r"[\s\-*•·]*(?:\d{1,2}[.)、](?!\d)\s*)?")
+_MARKED = re.compile(r"\s*(?:[-*•·]|\d{1,2}[.)、])")
 _SAYS = re.compile(rf"[{HAN}]|(?:[^\W\d_]\W*){{3}}|[^\W\d_]\W*\d")  # more than a mark or a title
 _LETTER, _DIGIT, _CAPITAL = re.compile(r"[^\W\d_]"), re.compile(r"\d"), re.compile(r"[\s\-*•·]*[A-Z]")
 _DIRECTIONS, _LITTLE = cues("records", "directions"), cues("records", "little")
 _WORD = re.compile(r"[^\W\d_]+")
-_NOT_NOW, _RELATIVE, _QUOTED = (cues("records", name) for name in ("not_now", "relative", "quoted"))
+_NOT_NOW, _RELATIVE, _REACTION = (cues("records", name) for name in ("not_now", "relative", "quoted"))
+_QUOTED = re.compile(
+    "|".join(cues("records", name).pattern for name in ("quoted", "pregnancy", "breastfeeding")), re.IGNORECASE
+)
+_NOT_PREGNANT = cues("records", "not_pregnant")
+_PREGNANT = re.compile(  # "28 weeks pregnant", "孕28周"
+    r"\bpregnant\b|\b\d{1,2}(?:\+\d)?[- ]?(?:weeks?|wks?)['’]?[- ](?:of )?gestation\b"
+    r"|(?:怀孕|孕|妊娠)\s?\d{1,2}(?:\s?\+\s?\d)?\s?周|孕妇",
+    re.IGNORECASE,
+)
 _DOUBT = (cues("negation", "record"), _NOT_NOW, cues("records", "unsure"), _RELATIVE)
 _AIMED, _QUALIFIERS = cues("records", "aimed"), cues("records", "qualifiers")
 _HARM, _OTHER_TIME = cues("records", "not_taken"), cues("records", "other_time")
@@ -103,7 +114,9 @@ _COMMA = re.compile(r"[,，;；。]|\.(?!\S)")
 _RANGE = re.compile(r"[(（\[][^()（）\[\]\n]{0,24}\d[\d.]*\s?[-–~]\s?\d[\d.]*[^()（）\[\]\n]{0,12}[)）\]]")
 _BOUND = re.compile(r"[<>≥≤≧≦＜＞]")
 _GOES_ON = re.compile(r"\s*(?:[-–~～<>≥≤/(（]|to\b|at\b|以上|以下|至|到)")
-_TREND = re.compile(r"\d[,，]?\s+(?:(?:->|→|=>|to|then)\s*)?\d(?!0\^)|\d[,，、]\d|->|→|=>")
+_TREND = re.compile(  # not in "SpO2 91"
+    r"(?<![^\W\d_])(?<![^\W\d_]\d)\d[,，]?\s+(?:(?:->|→|=>|to|then)\s*)?\d(?!0\^)|\d[,，、]\d|->|→|=>"
+)
 _PRESSURE = re.compile(r"[\s\-*•·]*(?:bp\b|blood pressure|血压)", re.IGNORECASE)
 _NAMED_VALUE = re.compile(
     r"[\s\-*•·]*[^\W\d_][\w+./() -]{0,40}?[\s:：=]{0,4}\d[\d.]*(?:\s?/\s?\d+)?\s?(?:[^\s\d][^\s]{0,24}(?: m[²2])?)?\s*"
@@ -124,9 +137,10 @@ _LABELLED = re.compile(
     r"(?!\d| ?(?:mo|we|wk|day|个?月|周|天|日))"
     r"|(?:(?<![a-z])(?:sex|gender)\s{0,3}[:：]|性别\s{0,3}[:：]?)\s{0,3}(?P<sex>female|male|[fm男女])(?![a-z])"
 )
-_SHORT = re.compile(  # "72M", perhaps behind a name; "50 m" is a distance
+_SHORT = re.compile(  # "72M", "72 y, male", perhaps behind a name; "50 m" is a distance
     rf"(?:[^\d\n]{{0,24}}{re.escape(STRUCK)},? ?)?"
-    r"\W{0,4}(?P<age>\d{1,3})\s?(?:y(?:/?o|rs?)?\s?)?(?P<sex>[MF])(?![\w/])"
+    r"\W{0,4}(?P<age>\d{1,3})\s?(?P<unit>y(?:/?o|(?:ea)?rs?)?)?(?(unit),?)\s?"
+    r"(?P<sex>[MF]|(?(unit)(?:[Ff]e)?[Mm]ale|(?!)))(?![\w/])"
 )
 _AGE = re.compile(
     r"(?P<years>\d{1,3})[- ]?(?:years?|yrs?|y)[- /]?(?:old\b|o\b|of age)|(?P<zh>\d{1,3})\s{0,3}周?岁"
@@ -149,7 +163,7 @@ def from_prose(text: str) -> PatientRecord:
     listed = list(_read_lists(prose))
     results, _ = newest_results(_read_results(prose))
     _, remarks = newest_results(prose.measured, prose.language)
-    person = {entry.kind: entry for entry in (*_read_opening(prose), *_read_labels(prose))}
+    person = {entry.kind: entry for entry in (*_read_opening(prose), *_read_pregnancy(prose), *_read_labels(prose))}
     named, quoted = list(_name_medicines(prose, listed)), list(_quote_reactions(prose, listed))
     read = (
         *person.values(), *listed, *(_result_entry(prose, EntryKind.RESULT, one) for one in results), *named, *quoted,
@@ -179,6 +193,7 @@ def from_prose(text: str) -> PatientRecord:
         language=prose.language,
         age=next((float(entry.text) for entry in once if entry.kind is EntryKind.AGE), None),
         sex=next((entry.text for entry in once if entry.kind is EntryKind.SEX), ""),
+        pregnant=True if EntryKind.PREGNANCY in person else None,
         none_of=frozenset(empty - filled),
         results=results,
         text=text[:TEXT_CHARACTERS],
@@ -321,12 +336,15 @@ def _line_after(prose: _Prose, one: _List) -> str:
 
 
 def _read_other_list(prose: _Prose, one: _List) -> Iterator[RecordEntry]:
-    """Problems or allergies. A list of lines is doubtful as a whole, one on a line between semicolons.
+    """Problems or allergies. A list of lines without bullets or numbers is doubtful as a whole, one on a line between
+    semicolons.
 
     Of allergies what stands before a denial of something else is not: "对青霉素过敏，否认食物过敏史".
     """
     text = prose.text[one.start : one.end]
-    whole = "\n" in text and _is_doubtful(text)
+    lines = [line for line in text.split("\n") if line.strip()]
+    apart = all(_MARKED.match(line) for line in lines) and not _ALL.search(text)
+    whole = len(lines) > 1 and not apart and _is_doubtful(text)
     for clause in _clauses(prose, one):
         doubt = whole or _is_doubtful(prose.text[slice(*clause)])
         for start, end in [clause] if doubt else _items(prose, *clause):
@@ -426,7 +444,15 @@ def _is_plain(text: str, value: Measured) -> bool:
 def _lines_of_results(prose: _Prose) -> Iterator[tuple[int, int]]:
     for start, end, doubtful in _sections_of_results(prose):
         lines = _RESULTS.finditer(prose.text, start, end)
-        yield from (line.span() for line in lines if not doubtful and not _is_doubtful(line[0]) and _is_values(line[0]))
+        sure = (line for line in lines if not doubtful and not _is_doubtful(_without_missing(line[0])))
+        yield from (line.span() for line in sure if _is_values(line[0]))
+
+
+def _without_missing(text: str) -> str:
+    """``text`` without parts between commas that name a measure and no number: "INR not done" is about the INR."""
+    return _COMMA_PART.sub(
+        lambda part: part[0] if _DIGIT.search(part[0]) or not measures.mentioned(part[0]) else " ", text
+    )
 
 
 def _sections_of_results(prose: _Prose) -> Iterator[tuple[int, int, bool]]:
@@ -448,7 +474,7 @@ def _sentences_with_values(prose: _Prose) -> Iterator[tuple[int, int]]:
         has_values = bool(_DIGIT.search(around))
         doubt = any(cue.search(around) for cue in (_NOT_NOW, _RELATIVE, _OTHER_TIME, _YEAR))
         doubt_above = doubt or (has_values and doubt_above)
-        doubt_here = any(first <= start < last for first, last in doubtful) or _is_doubtful(around)
+        doubt_here = any(first <= start < last for first, last in doubtful) or _is_doubtful(_without_missing(around))
         doubt_here = doubt_here or bool(_AIMED.search(around)) or _names_a_medicine(prose, start, end)
         if has_values and not (doubt_above or doubt_here or _TREND.search(prose.text[start:end])):
             yield start, end
@@ -513,6 +539,17 @@ def _read_opening(prose: _Prose) -> Iterator[RecordEntry]:
         yield prose.entry(EntryKind.SEX, *sexes[0].span(), sexes[0].lastgroup or "")
 
 
+def _read_pregnancy(prose: _Prose) -> Iterator[RecordEntry]:
+    """A pregnancy in a part of a sentence that has no word of doubt, of another time or of a birth."""
+    for start, end in prose.sentences:
+        if not any(cue.search(prose.text, start, end) for cue in (_RELATIVE, _YEAR)):
+            for part in _COMMA_PART.finditer(prose.text, start, end):
+                if (said := _PREGNANT.search(part[0])) and not (_is_doubtful(part[0]) or _NOT_PREGNANT.search(part[0])):
+                    yield prose.entry(
+                        EntryKind.PREGNANCY, part.start() + said.start(), part.start() + said.end(), "yes"
+                    )
+
+
 # --- quotations -------------------------------------------------------------------------------------------------------
 
 
@@ -521,12 +558,22 @@ def _name_medicines(prose: _Prose, listed: Iterable[RecordEntry]) -> Iterator[Re
     read = [(entry.start, entry.end) for entry in listed if entry.kind is not EntryKind.UNREAD]
     read += [(result.start, result.end) for result in prose.measured]  # potassium is both
     covered = {place for start, end in read for place in range(start, end)}
+    covered |= {place for span in _further_reactions(prose) for place in range(*span)}
     told = set[tuple[str, ...]]()
     for mention in prose.mentions:
         again = mention.ingredients in told and _NOT_NOW.search(prose.text, *prose.sentence(mention.start))
         if mention.start not in covered and not again and mention not in prose.allergens:
             told.add(mention.ingredients)
             yield prose.entry(EntryKind.NAMED, mention.start, mention.end)
+
+
+def _further_reactions(prose: _Prose) -> Iterator[tuple[int, int]]:
+    """What goes on on the line of a list of allergies, and tells of a reaction: "Allergies: latex. Septrin: rash"."""
+    for one in prose.lists:
+        if one.name == "allergies" and not _NEW_LINE.match(prose.text, one.start):
+            for rest in _ON_ITS_LINE.finditer(prose.text, one.end, prose.line_end(one.end)):
+                if _REACTION.search(rest[0]):
+                    yield rest.span()
 
 
 def _quote_reactions(prose: _Prose, listed: Iterable[RecordEntry]) -> Iterator[RecordEntry]:
@@ -538,7 +585,8 @@ def _quote_reactions(prose: _Prose, listed: Iterable[RecordEntry]) -> Iterator[R
     outside = (sentence for sentence in prose.sentences if sentence[0] not in within)
     for start, end in sorted(chain(items, outside)):
         if start not in covered and _QUOTED.search(prose.text, start, end):
-            ends = (it.end for it in prose.allergens if start < it.start < prose.line_end(start))  # "to A, B and C"
+            last = prose.sentence(start)[1]
+            ends = (it.end for it in prose.allergens if start < it.start < last)  # "to A, B and C"
             yield prose.entry(EntryKind.UNREAD, start, max((end, *ends)))
     for one in lists:  # "Allergies: penicillin. Sulfa. Latex", "PMH: HTN: no; asthma: yes": the line may go on with it
         if one.name != "medications" and not _NEW_LINE.match(prose.text, one.start):
