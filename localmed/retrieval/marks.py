@@ -106,9 +106,11 @@ def _asked_about(read: Question, index: LexicalIndex, lacking: Sequence[str]) ->
 
 
 def _holds(read: Question) -> Callable[[str], bool] | None:
-    """Whether a text gives a range with a value of a question, or, unless it is dangerous, a target that it misses."""
+    """Whether a text gives a range with a value of a question, or what the value should be: a dangerous one by a
+    reference range, another by a target too.
+    """
     dangerous = any(one.called for one in read.readings)
-    kinds = (measures.falls_in_sentence,) if dangerous else ()
+    kinds = (measures.falls_in_sentence, measures.outside_reference) if dangerous else ()
     return measures.range_of(written_out(read.typed, read.readings), *kinds)
 
 
@@ -147,13 +149,19 @@ def _on_others(section: Section, asked: _Asked) -> tuple[list[bool], list[bool]]
     of_lines = [_medicines(line.text) if wanted else frozenset[str]() for line in section.lines]
     on = [any(it.is_among(names) for it in wanted) for names in of_lines]
     if not wanted or any(it.is_among(_held(section, asked)) for it in wanted):
-        return [not its and begins_with_a_medicine(line.text) for line, its in zip(section.lines, on, strict=True)], on
+        return [_is_row_on_another(line.text, wanted) for line in section.lines], on
     below = _is_on_a_medicine(_above(section))
     named = zip(section.lines, of_lines, strict=True)
     return [
         (below or bool(names and _is_on_a_medicine(line.text))) and (asked.lacking or not asked.in_range(line))
         for line, names in named
     ], on
+
+
+def _is_row_on_another(text: str, wanted: Sequence[Subject]) -> bool:
+    """Whether ``text`` is a table row that begins with none of the medicines ``wanted``."""
+    row = _CELL.match(text)
+    return begins_with_a_medicine(text) and not any(it.is_among(medicines.names(row[2])) for it in wanted if row)
 
 
 def _lacks(section: Section, asked: _Asked, others: Sequence[bool]) -> tuple[str, ...]:

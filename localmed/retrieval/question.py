@@ -22,6 +22,11 @@ from localmed.text.tables import table
 
 SEVERE = (180, 120)  # mmHg, from which guidelines speak of a severe or emergency hypertension
 LOW = 90  # mmHg systolic
+VERY_HIGH = {
+    "en": ("very high blood pressure", "hypertension", "hypertensive emergency"),
+    "zh": ("血压极高", "高血压", "高血压急症"),
+}
+TOO_LOW = {"en": ("low blood pressure", "hypotension"), "zh": ("低血压",)}
 _PRESSURE = re.compile(
     r"(?P<called>(?:\bbp\b|blood pressure|血压)\D{0,6})?(?<![\d./])(?P<both>(?P<high>\d{2,3})\s?/\s?(?P<low>\d{2,3}))"
     r"(?![\d./])",
@@ -110,13 +115,22 @@ def _value() -> re.Pattern[str]:
 
 
 def _pressures(typed: str, spoken: str) -> Iterator[Reading]:
-    """Pressures that are too high or too low by their number: few sections name the number that somebody has."""
+    """Pressures that are too high or too low by their number: few sections name the number that somebody has.
+
+    Beside a condition or procedure a pressure is no subject: "BP 190/115 before thrombolysis".
+    """
+    beside = any(
+        synonyms.is_in(it, one.written) for one in synonyms.named(typed) for it in ("conditions", "procedures")
+    )
+    most = 1 if beside else None
     for match in _PRESSURE.finditer(typed):
         high, low = int(match["high"]), int(match["low"])
         if (high >= SEVERE[0] or low >= SEVERE[1]) and low < high:
-            yield Reading(match["both"], "very high blood pressure" if spoken == "en" else "血压极高")
+            yield Reading(
+                match["both"], ", ".join(VERY_HIGH[spoken][:most]), called=() if beside else VERY_HIGH[spoken]
+            )
         elif match["called"] and low < high < LOW:
-            yield Reading(match["both"], "low blood pressure" if spoken == "en" else "低血压")
+            yield Reading(match["both"], ", ".join(TOO_LOW[spoken][:most]), called=() if beside else TOO_LOW[spoken])
 
 
 def _site(typed: str, glossary: Mapping[str, Sequence[str]]) -> Iterator[Reading]:

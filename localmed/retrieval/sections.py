@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import combinations, groupby
+from itertools import groupby, permutations
 from statistics import median
 
 from localmed.domain import Hit, Passage
@@ -67,7 +67,10 @@ def sections(
             study = studies(hit.passage.collection)
             population = tuple(_population(passages)) if study else ()
             taken.append(Section(hit, lines, len(shown) < len(whole), study, population))
-    ordered = _fullest_first(marked(_as_denied(taken, read.typed, index.analyse), read, index, similar, lacking), read)
+    in_order, contrary = _as_denied(taken, read.typed, index.analyse)
+    marks = marked(in_order, read, index, similar, lacking)
+    marks = tuple(one.without_marks() if one.best in contrary else one for one in marks)
+    ordered = _fullest_first(marks, read)
     return _entries_later(ordered, read.typed, index.analyse, document)
 
 
@@ -77,7 +80,8 @@ def _fullest_first(found: Sequence[Section], read: Question) -> tuple[Section, .
 
     "INR 9, vitamin K": what is to be done at such an INR before what to eat.
     """
-    if values := {one.written for one in read.readings if one.called}:
+    values = {one.written for one in read.readings if one.called}
+    if values and not things(read, NAMED):
         return tuple(sorted(found, key=lambda one: bool(values & {*one.lacks})))
     place = next((place for place, one in enumerate(found[:FULLEST]) if not one.lacks), 0)
     return (*found[place : place + 1], *found[:place], *found[place + 1 :])
@@ -170,9 +174,12 @@ def _heading(passage: Passage) -> str:
     return "" if last == fold(passage.title) else last
 
 
-def _as_denied(found: Sequence[Section], question: str, analyse: Callable[[str], Iterable[str]]) -> list[Section]:
-    """``found`` with the heading that fits first, where of two of one document only one fits the question: one denies
-    what the question does; one denies what somebody can; or one says the opposite ("unconscious, not awake").
+def _as_denied(
+    found: Sequence[Section], question: str, analyse: Callable[[str], Iterable[str]]
+) -> tuple[list[Section], list[Hit]]:
+    """``found`` with the heading that fits first, where of two of one document only one fits the question, and the hits
+    of the others: one denies what the question does; one denies what somebody can; or one says the opposite
+    ("unconscious, not awake").
 
     "Can swallow" and "cannot swallow" have one meaning to encoders, and nearly the same words. Only a denial counts:
     what a question says is mostly what the whole document is about.
@@ -189,20 +196,23 @@ def _as_denied(found: Sequence[Section], question: str, analyse: Callable[[str],
     folded, opposites = fold(question), _opposites(question)
     able = (match[1] for match in _ABLE.finditer(folded) if not denied(folded, match.start()))
     able_words = frozenset(analyse(" ".join(able))) - denied_words
+    contrary = list[Hit]()
     if not (denied_words or able_words or opposites):
-        return ordered
+        return ordered, contrary
     heads = [(words(" ".join(one.best.passage.headings[-1:])), _heading(one.best.passage)) for one in found]
-    for (first, (says, above)), (second, (says_too, below)) in combinations(zip(found, heads, strict=True), 2):
+    for (first, (says, above)), (second, (says_too, below)) in permutations(zip(found, heads, strict=True), 2):
         of_one = first.best.passage.document_id == second.best.passage.document_id
         fits = (
             says[0] & says_too[1] & denied_words
             or says[1] & says_too[0] & able_words
             or any(not_so.matches(above) and not so.matches(above) and so.matches(below) for so, not_so in opposites)
         )
-        if of_one and fits and ordered.index(first) < ordered.index(second):
-            ordered.remove(second)
-            ordered.insert(ordered.index(first), second)
-    return ordered
+        if of_one and fits:
+            contrary.append(first.best)
+            if ordered.index(first) < ordered.index(second):
+                ordered.remove(second)
+                ordered.insert(ordered.index(first), second)
+    return ordered, contrary
 
 
 def _opposites(question: str) -> list[tuple[Names, Names]]:

@@ -286,10 +286,10 @@ def outside_reference(text: str, measure: Measure, value: float) -> bool:
 def range_of(question: str, *held: Callable[[str, Measure, float], bool]) -> Callable[[str], bool] | None:
     """Whether one of ``held`` is true of a sentence and a value of ``question``; None if it has no value.
 
-    By default whether the sentence gives a range that the value is in, or a target that it misses.
+    By default whether the sentence gives a range that the value is in, or a target or reference range that it misses.
     """
     found = [(by_name(one.name), one.value) for one in measured(fold(aligned(question)))]
-    kinds = held or (falls_in_sentence, misses_target)
+    kinds = held or (falls_in_sentence, misses_target, outside_reference)
     return (lambda text: any(holds(text, *one) for one in found for holds in kinds)) if found else None
 
 

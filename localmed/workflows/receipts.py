@@ -22,13 +22,12 @@ from localmed.domain import (
     ShownSection,
     message,
 )
-from localmed.domain.findings import Closeness, Finding, Section
+from localmed.domain.findings import Closeness, Finding, Reading, Section
 from localmed.domain.parts import ConceptPart, Definition
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.conflicts import differences, newest_first
 from localmed.safety.red_flags import red_flags
 from localmed.text.language import detect, words
-from localmed.text.spelling import is_near
 from localmed.workflows.finding import bounded
 from localmed.workflows.flow import Cite, Find, Flow
 
@@ -61,8 +60,8 @@ def receipts(
     passages = {passage.id: passage for section in both for passage in section.passages}
     evidence: tuple[Evidence, ...] = (yield Cite(tuple(map(Hit, passages.values())))) if passages else ()
     known = {piece.passage.id: piece for piece in evidence}
-    spelt = (one.means for one in found.read.readings if is_near(one.written.lower(), one.means))
-    flags = red_flags("\n".join((*earlier, text, *spelt)))  # earlier questions count too, and "unconcious"
+    flags = red_flags("\n".join((*earlier, text)))  # earlier questions count too
+    flags = flags or red_flags(_as_read(text, found.read.readings))
     own = newest_first([shown_section(section, known) for section in found.sections], known)
     others = tuple(shown_section(section, known) for section in found.others)
     return replace(
@@ -83,6 +82,14 @@ def receipts(
         ),
         conflicts=tuple(islice(differences(own, evidence), CONFLICTS)),
     )
+
+
+def _as_read(text: str, readings: Iterable[Reading]) -> str:
+    """``text`` with what is misspelt or written short as it is read: "pcm OD", "unconcious"."""
+    for one in readings:
+        if one.written and not one.called and not one.left_out:
+            text = text.replace(one.written, one.means)
+    return text
 
 
 def shown_section(section: Section, known: Mapping[str, Evidence]) -> ShownSection:
