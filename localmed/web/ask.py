@@ -278,8 +278,9 @@ def answer_values(visit: Visit, kept: Kept, since: bool = True) -> dict[str, Any
         answer = history.with_current_statuses(visit.session, answer)
     shown = view(answer, visit.language)
     order_lines, parts = order.terms_by_line(answer.parts, shown.parts, visit.language, answer.language)
+    told = "stopped_departments" if answer.workflow == "departments" else "stopped"
     stopped = [
-        neutral.words(message("web.answer.stopped", reason=one.reason), visit.language)
+        neutral.words(message(f"web.answer.{told}", reason=one.reason), visit.language)
         for one in stops.visible_stops(visit.session)
         if (one.kind, one.name) == (stops.WORKFLOW, answer.workflow)
     ]

@@ -348,6 +348,13 @@ def test_only_a_known_sign_is_told_in_the_red_box(client: Clients, note: str, re
     assert f'<div class="notice{" warning" if red else ""}"><p><strong>{said(note)}' in page
 
 
+def test_beside_a_stop_a_known_sign_still_counts(copied_clients: Clients) -> None:
+    path = copied_clients("reader").form("/departments", question="My chest hurts and I cannot breathe").url.path
+    copied_clients("safety").form("/safety/stop", what="workflow departments", reason="the guide is old")
+    page = copied_clients("reader").get(path).text
+    assert said("web.answer.stopped_departments", reason="the guide is old") in page
+
+
 def test_a_safety_message_for_a_complaint_has_no_empty_heading(client: Clients) -> None:
     page = client("reader").form("/departments", question="I want to die")
     assert page.status_code == 200
