@@ -20,7 +20,7 @@ import click
 
 from localmed.cli import speaking
 from localmed.domain import Answer, Message, message
-from localmed.messages import ASIDE, COLON, joined, render
+from localmed.messages import ASIDE, COLON, from_text, joined, render
 from localmed.presentation.neutral import escaped, neutral, one_line
 from localmed.process.files import told_if_damaged
 from localmed.process.hooks import SILENT, Hooks
@@ -246,7 +246,7 @@ def show_progress(show: bool) -> Iterator[Hooks]:
         task = bar.add_task(speaking.text("cli.reading"), total=None)
         yield Hooks(
             progress=lambda done, total, name: bar.update(
-                task, total=total or None, completed=done, description=one_line(name)[:30]
+                task, total=total or None, completed=done, description=one_line(speaking.words(from_text(name)))[:30]
             )
         )
 

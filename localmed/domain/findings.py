@@ -153,7 +153,7 @@ class Finding:
     """The result of a question's search: sections in its language, and ``others`` in another language.
 
     ``standing`` maps each document to its status and overdue review date ("": not overdue). ``withdrawn`` are recently
-    withdrawn documents that would rank high: (title, day). ``absent`` are question terms that no document contains.
+    withdrawn documents that would rank high: (title, day, reason). ``absent``: question terms that no document has.
     ``others_first``: only ``others`` are on what the question names.
     """
 
@@ -162,6 +162,6 @@ class Finding:
     sections: tuple[Section, ...]
     others: tuple[Section, ...] = ()
     standing: Mapping[str, tuple[Status, str]] = field(default_factory=dict)
-    withdrawn: tuple[tuple[str, str], ...] = ()
+    withdrawn: tuple[tuple[str, str, str], ...] = ()
     absent: tuple[str, ...] = ()
     others_first: bool = False

@@ -54,14 +54,14 @@ class Holding:
         """Return the journal's withdrawal of a document with this content; ``None`` if only its source withdraws it."""
         return in_force(self._data).withdrawal(document, content)
 
-    def withdrawn_since(self, day: str) -> dict[str, str]:
-        """Return the documents withdrawn on ``day`` or later and not reinstated, each with its date at the hospital."""
-        days = {
-            it.document: datetime.fromisoformat(it.time).astimezone().date().isoformat()
+    def withdrawn_since(self, day: str) -> dict[str, tuple[str, str]]:
+        """Return the documents withdrawn on ``day`` or later and not reinstated: date at the hospital, and reason."""
+        told = {
+            it.document: (datetime.fromisoformat(it.time).astimezone().date().isoformat(), it.reason)
             for it in in_force(self._data).newest().values()
             if it.withdrawn
         }
-        return {name: since for name, since in days.items() if since >= day}
+        return {name: (since, why) for name, (since, why) in told.items() if since >= day}
 
     def agrees(self, document: Document) -> bool:
         """Whether the current status is consistent with the document's own row; the status is read from indexes."""

@@ -103,7 +103,9 @@ PATIENT = ("explain", "record")  # their values of ``answers.workflow``
 LISTED = 200  # answers
 LOOKED_AT = 500  # newest answers to search for those that found nothing; half a second to open them
 EARLIER = 5  # questions kept for a follow-up
-REINSTATED = {"workflow.withdrawn_lately": "workflow.reinstated"}  # what a note says once the document is back
+REINSTATED = dict.fromkeys(  # what a note says once the document is back; the second is of an earlier version
+    ("workflow.withdrawn_because", "workflow.withdrawn_lately"), "workflow.reinstated"
+)
 MARK = 12  # characters of a ``status_mark``
 
 

@@ -41,6 +41,7 @@ RUN = 3  # characters: most of a short English word, a Chinese one with its neig
 NOTICES = {  # notes that nobody may miss
     NOT_SEARCHED,
     "workflow.of_yourself",
+    "workflow.withdrawn_because",
     "workflow.withdrawn_lately",
     "workflow.reinstated",
     "answer.collection_stopped",

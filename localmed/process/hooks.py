@@ -62,7 +62,7 @@ def _ignore(*_: object) -> None:
 @dataclass(frozen=True, slots=True)
 class Hooks:
     """The caller's callbacks. ``progress`` receives the amount done, the total (0: unknown) and a name such as a
-    file's.
+    file's, or a message as JSON (``messages.to_text``).
 
     ``sections`` receives the answer with only its sections, before a chat model reads them. From ``models_until``
     (monotonic clock) on no chat model is called. ``answer_id`` is the id under which the caller will store the answer,

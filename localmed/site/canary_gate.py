@@ -49,6 +49,7 @@ from localmed.library.in_force import in_force
 from localmed.library.journal import now
 from localmed.library.migrations import translate_error
 from localmed.library.state import rows, selected
+from localmed.messages import to_text
 from localmed.process import files, hooks
 from localmed.process.files import contents
 from localmed.site import alerts, holds, stops
@@ -196,7 +197,7 @@ def ask_all(chosen: Sequence[Canary], answer: Callable[[Canary], Answer]) -> dic
     with hooks.following(caller.cancel_only()):  # a workflow reports its own progress
         for number, canary in enumerate(chosen):
             hooks.check()
-            caller.progress(number, len(chosen), canary.question)
+            caller.progress(number, len(chosen), to_text(message("canary.asking", question=canary.question)))
             try:
                 results[canary.id] = judge(canary, answer(canary))
             except InputError as error:

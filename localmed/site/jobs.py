@@ -49,7 +49,7 @@ class Job:
     started: float
     done: float
     total: float
-    name: str
+    name: Message
     back: str
     outcome: Message | None = None
 
@@ -89,7 +89,10 @@ def jobs(session: Session) -> list[Job]:
     outcomes = (
         from_text(text) if text else message("job.interrupted") if seen < gone else None for *_, text, seen in found
     )
-    return [replace(Job(*row[:8]), outcome=outcome) for row, outcome in zip(found, outcomes, strict=True)]
+    return [
+        replace(Job(*row[:8]), name=from_text(row[6]), outcome=outcome)
+        for row, outcome in zip(found, outcomes, strict=True)
+    ]
 
 
 def cancel(session: Session, id_: str) -> None:

@@ -269,13 +269,14 @@ class Session:
         """The department for ``complaint``, a patient's own words, from the guide: collections of kind local."""
 
         from localmed.safety.red_flags import red_flags
+        from localmed.workflows.departments import always_told
 
         try:
             self.allow("departments")
         except NotAllowed as error:  # a stop takes away the guide, not the warning
             if signs := tuple(Message(f"departments.flag.{one}") for one in red_flags(complaint)):
                 raise NotAllowed("departments.stopped", signs=signs, reason=error.full_message) from None
-            always = message("departments.always")
+            always = always_told(self.settings.workflows.emergency_number)
             raise NotAllowed("departments.stopped_unread", reason=error.full_message, always=always) from None
 
         def arguments(it: Workspace) -> tuple[Any, ...]:

@@ -19,6 +19,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -44,6 +45,7 @@ PREVIEW = ".preview."  # prefix of preview files; no upload's name begins with a
 LINES = ".lines"  # headings and sentences of a file with a single document
 BEFORE = ".before"  # the file that a publication replaces, until it is done
 LONGEST_NAME = 180  # bytes of a file's name; file systems take 255
+COPY = "stored"  # key of ``Upload.proposed``: id of the stored document that has its text
 NEAR = "near"  # key of ``Upload.proposed``: ids of documents with nearly its text
 ASKED = ("title", "edition", "owner", "review_by")  # before it is published
 TURN = 0.2  # seconds between tries to get the lock
@@ -178,7 +180,7 @@ def asked(session: Session, waiting: Upload) -> dict[str, str]:
 
 def replaced_documents(session: Session, waiting: Upload) -> tuple[Document, ...]:
     """The documents of the stored file of this name, which publication removes; none for a file of several."""
-    return _documents(session, waiting) if waiting.proposed else ()
+    return _documents(session, waiting) if waiting.proposed and waiting.reads else ()
 
 
 def is_another(session: Session, waiting: Upload, beside: Sequence[Upload]) -> bool:
@@ -277,9 +279,18 @@ def publish(
     for one in waiting:
         _forget(session, one)
     told = message("upload.published", documents=report.counts["documents"], refused=report.count("quarantined"))
+    if passed := _passed_reviews(session, waiting):
+        told = message("upload.review_passed", published=told, dates=passed)
     for one in waiting:
         told = _supersede(session, one, replaces, told)
     return told
+
+
+def _passed_reviews(session: Session, waiting: Sequence[Upload]) -> tuple[str, ...]:
+    """The review dates of what was published that have passed already."""
+    today = date.today().isoformat()
+    governed = (document.governance for one in waiting for document in _documents(session, one))
+    return tuple(dict.fromkeys(one.review_by for one in governed if one.overdue(today)))
 
 
 def chosen_predecessors(session: Session, waiting: Upload, replaces: Sequence[str]) -> list[Document]:

@@ -139,6 +139,7 @@ class Workspace:
             judge=self._judge(),
             chat=self._chat(),
             day=self.library.holding.day,
+            emergency_number=self.settings.workflows.emergency_number,
         )
 
     def _judge(self) -> str:
@@ -331,17 +332,17 @@ class Workspace:
 
     def _withdrawn_lately(
         self, search: Callable[..., Found], filters: SearchFilter, hits: Sequence[Hit]
-    ) -> tuple[tuple[str, str], ...]:
-        """Title and day of recently withdrawn documents that ``search`` would rank among the first ``hits``."""
+    ) -> tuple[tuple[str, str, str], ...]:
+        """Title, day and reason of recently withdrawn documents that ``search`` would rank among the first ``hits``."""
         since = date.fromisoformat(self.library.holding.day) - timedelta(LATELY)
-        days = self.library.holding.withdrawn_since(since.isoformat())
-        gone = {} if filters.documents else self.library.catalogue.by_ids(days)
+        since_then = self.library.holding.withdrawn_since(since.isoformat())
+        gone = {} if filters.documents else self.library.catalogue.by_ids(since_then)
         if not gone:
             return ()
         first = dict.fromkeys(hit.passage.document_id for hit in hits[:AMONG])
         both = replace(filters, documents=(*first, *gone), statuses=(*filters.statuses, Status.WITHDRAWN))
         found = dict.fromkeys(hit.passage.document_id for hit in search(both, AMONG).hits)
-        return tuple((gone[name].title, days[name]) for name in found if name in gone)
+        return tuple((gone[name].title, *since_then[name]) for name in found if name in gone)
 
     def look_up(self, term: str, question: str = "", context: str = "") -> Card | None:
         """The card of ``term``, ``None`` where the graph lacks it."""

@@ -458,7 +458,15 @@ def backups(site: Site) -> Iterator[Check]:
     elif site.now - last[0] > timedelta(days=BACKUP_DAYS):
         yield warning("backup", "doctor.backup_late", time=made, folder=site.settings.backup.folder)
     else:
-        yield ok("backup", "doctor.backup", time=made, folder=site.settings.backup.folder)
+        beside = _on_one_disk(Path(site.settings.backup.folder), data)
+        told = "doctor.backup_beside" if beside else "doctor.backup"
+        yield ok("backup", told, time=made, folder=site.settings.backup.folder)
+
+
+def _on_one_disk(one: Path, other: Path) -> bool:
+    with suppress(OSError):  # a disk that is not connected
+        return one.stat().st_dev == other.stat().st_dev
+    return False
 
 
 def _first_change(data: Path) -> str:

@@ -123,6 +123,11 @@ def box_of_kept(visit: Visit, kept: Kept) -> dict[str, Any]:
     return box_of(visit, "" if MASK in kept.asked_text else kept.asked_text, kept.asked_with) | {"again": kept.id}
 
 
+def box_above(kept: Kept) -> str:
+    """The template of the box above a kept answer, for the next question; "" where the answer has none."""
+    return {"ask": "ask_form.html", "departments": "complaint_form.html"}.get(kept.answer.workflow, "")
+
+
 def _ways_beside(visit: Visit) -> list[pages.Place]:
     """The other ways to ask; concepts only if the library has any."""
     with visit.session.answering() as workspace:
@@ -203,7 +208,7 @@ def respond(visit: Visit, request: Request, asked_text: str, work: Work, asked_w
             kept = keep_answer(visit, asked_text, event.value, id_, asked_with)
             values, box = answer_values(visit, kept), box_of_kept(visit, kept)
             html = pages.fragment(visit, "answer_body.html", **values)
-            above = pages.fragment(visit, "ask_form.html", **box) if box else ""
+            above = pages.fragment(visit, box_above(kept), **values, **box) if box_above(kept) else ""
             return {"html": html, "box": above, "path": path_of(kept), "said": spoken_result(values["view"])}
         return streams.in_words(event, visit)
 
@@ -273,8 +278,9 @@ def answer_values(visit: Visit, kept: Kept, since: bool = True) -> dict[str, Any
         answer = history.with_current_statuses(visit.session, answer)
     shown = view(answer, visit.language)
     order_lines, parts = order.terms_by_line(answer.parts, shown.parts, visit.language, answer.language)
+    told = "stopped_departments" if answer.workflow == "departments" else "stopped"
     stopped = [
-        neutral.words(message("web.answer.stopped", reason=one.reason), visit.language)
+        neutral.words(message(f"web.answer.{told}", reason=one.reason), visit.language)
         for one in stops.visible_stops(visit.session)
         if (one.kind, one.name) == (stops.WORKFLOW, answer.workflow)
     ]
@@ -287,6 +293,7 @@ def answer_values(visit: Visit, kept: Kept, since: bool = True) -> dict[str, Any
         "colon": joined(("", ""), visit.language, COLON),
         "ambiguous": orders.ambiguous(answer),
         "unclear": orders.why_unclear(answer),
+        "only_likened": message("departments.likened") in answer.notes,
         "needs_check": orders.needs_check(answer),
         "patient_questions": orders.questions_of(answer),
         "reply_characters": orders.LONGEST_REPLY,
@@ -323,7 +330,7 @@ def answer_page(visit: Asking, answer_id: str) -> Response:
     """A kept answer."""
     kept = history.kept(visit.session, answer_id)
     box = box_of_kept(visit, kept)
-    return pages.page(visit, "answer.html", **answer_values(visit, kept), **box, asks=bool(box))
+    return pages.page(visit, "answer.html", **answer_values(visit, kept), **box, asks=bool(box), above=box_above(kept))
 
 
 @router.get("/answers/{answer_id}/sheet")

@@ -45,11 +45,10 @@ def overview(
     """Stops, rates by week, reports; the newest entries of the audit log, filtered by ``action``, ``day`` or the
     title of a ``document`` that was shown or changed.
 
-    ``done`` says that ``what`` (kind and name) was just stopped or lifted.
+    ``done`` says that ``what`` (kind and name) was just stopped or lifted, a document withdrawn or reinstated.
     """
     session = visit.session
     kind, _, name = what.partition(" ")
-    now = "stopped" if name in stops.stopped(session.data, kind) else "lifted"
     names: dict[str, Sequence[str]] = {
         stops.COLLECTION: sorted(lookups.collection_names(session)),
         stops.WORKFLOW: stops.WORKFLOWS,
@@ -62,6 +61,13 @@ def overview(
             _VERIFIED[session.data] = verified
         logged = list(log.numbered())
     titles, wanted = _titles(session), document.casefold().strip()
+    withdrawn = lookups.withdrawn(session) if titles else ()
+    if kind == "document":
+        now = "withdrawn" if any(one.id == name for one, _, _ in withdrawn) else "reinstated"
+        changed = titles.get(name[:DOCUMENT_CHARACTERS], "")
+    else:
+        now = "stopped" if name in stops.stopped(session.data, kind) else "lifted"
+        changed = pages.named(kind, name, visit.language) if name in names.get(kind, ()) else ""
 
     def matches(entry: Entry) -> bool:
         named = not wanted or wanted in _in_words(entry, titles, visit.language)[0].casefold()
@@ -71,9 +77,9 @@ def overview(
         visit,
         "safety.html",
         names=names,
-        done=done if name in names.get(kind, ()) and done == now else "",
-        changed=(kind, name),
-        withdrawn=lookups.withdrawn(session) if titles else (),
+        done=f"web.safety.done_{done}" if changed and done == now else "",
+        changed=changed,
+        withdrawn=withdrawn,
         weeks=weekly.weeks(session),
         reports=feedback.reports(session),
         head=str(head or ""),
@@ -99,9 +105,10 @@ def _in_words(entry: Entry, titles: dict[str, str], language: str) -> tuple[str,
     def titled(text: str) -> str:
         return _ID.sub(lambda it: titles.get(it[0][:DOCUMENT_CHARACTERS], it[0]), text)
 
-    outcome = f"web.safety.outcome_{entry.outcome.replace(' ', '_')}"
-    shown = words(message(outcome), language) if known(outcome) else entry.outcome
-    if not (answer := _ANSWER.fullmatch(entry.subject)):
+    answer = _ANSWER.fullmatch(entry.subject)  # "safety" is an outcome of one, else the role of an account
+    codes = (f"web.safety.outcome_{entry.outcome.replace(' ', '_')}", f"web.role.{entry.outcome}")
+    shown = next((words(message(it), language) for it in codes[:: 1 if answer else -1] if known(it)), entry.outcome)
+    if not answer:
         reason, (kind, _, name) = str(entry.facts.get("reason") or ""), entry.subject.partition(" ")
         stopped = entry.action in (stops.STOP, stops.LIFT) and kind != stops.COLLECTION
         subject = pages.named(kind, name, language) if stopped else titled(entry.subject)
@@ -155,7 +162,7 @@ def withdraw(
 ) -> Response:
     """Withdraw one document from use, or with ``back`` reinstate it."""
     changes.withdraw(visit.session, lookups.document(visit.session, document_id), not back, reason)
-    return pages.redirect("/safety", notice="reinstated" if back else "withdrawn")
+    return pages.redirect("/safety", done="reinstated" if back else "withdrawn", what=f"document {document_id}")
 
 
 @router.post("/stop")

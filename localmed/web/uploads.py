@@ -73,23 +73,34 @@ def read_uploads(session: Session, waiting: list[Upload], hooks: Hooks) -> Messa
                 language: stack.enter_context(PreviewPage(title, language, importing.thumbnails, day, __version__))
                 for language in LANGUAGES
             }
-            file: FilePreview | None = None
+            file, copy = None, None
             for file in importing.preview(session, [uploads.file_of(session, upload)], upload.collection, None, hooks):
+                if copy := _stored_already(session, file):  # its note names the document by its hash
+                    file = dataclasses.replace(file, reason=_outcome(file, copy), notes=())
                 for page in shown.values():
                     page.add(dataclasses.replace(file, path=upload.name))  # where it waits is nobody's business
             for language, page in shown.items():
                 content = "".join(page.chunks()).encode(errors="replace")
                 replace(uploads.preview_of(session, upload, language), content)
-        reads = file is not None and file.outcome in TAKEN
+        reads = file is not None and file.outcome in TAKEN and bool(file.documents)
         if file and len(file.documents) == 1:
             ((_, passages), _) = file.documents[0]
             uploads.note_lines(session, upload, passages)
-        uploads.note_look(session, upload, _outcome(file), reads, _proposal(session, upload, file))
+        proposed = {uploads.COPY: copy.id} if copy else _proposal(session, upload, file)
+        uploads.note_look(session, upload, _outcome(file, copy), reads, proposed)
     return message("upload.looked", count=len(waiting))
 
 
-def _outcome(file: FilePreview | None) -> Message:
-    if file is None or file.outcome not in TAKEN:
+def _stored_already(session: Session, file: FilePreview) -> Document | None:
+    """The document whose text ``file`` repeats, if it has nothing else."""
+    ids = tuple(str(value) for note in file.notes for name, value in note.parameters if name == "document")
+    return next((it for it in lookups.documents(session) if ids and not file.documents and it.id.startswith(ids)), None)
+
+
+def _outcome(file: FilePreview | None, copy: Document | None) -> Message:
+    if copy:
+        return message("upload.copy", title=uploads.dated(copy))
+    if file is None or file.outcome not in TAKEN or not file.documents:
         return message("upload.refused", reason=(file.reason if file else None) or message("upload.unread"))
     return message("upload.read", documents=len(file.documents), passages=file.passages, left=len(file.faults))
 

@@ -106,13 +106,14 @@ def departments(complaint: str, filters: SearchFilter, plan: Plan, provenance: P
     language = detect(complaint)
     said = flagged(complaint)
     flags, signs = tuple(said), _signs(said)
+    always = always_told(plan.emergency_number)
     begun = Answer(
         AnswerStatus.ABSTAINED, complaint, language, (), (), filters.collections, provenance, workflow="departments"
     )
     if concern:
         begun = refused(complaint, plan, provenance, "departments")
     if problem := _unusable(complaint, filters):
-        return replace(begun, notes=(*begun.notes, problem, ALWAYS))
+        return replace(begun, notes=(*begun.notes, problem, always))
     if (
         not flags
         and not concern
@@ -138,12 +139,18 @@ def departments(complaint: str, filters: SearchFilter, plan: Plan, provenance: P
     status = begun.status if concern else AnswerStatus.ANSWERED if parts else AnswerStatus.ABSTAINED
     others = [part for part in parts if not part.signs]
     if others and flags in ((), LIKENED) and not concern:
-        begun = replace(begun, notes=(*begun.notes, FAR if result.far else NEAREST))
+        near = () if flags else (NEAREST,)  # what may be an emergency is not told of the best match
+        begun = replace(begun, notes=(*begun.notes, *((FAR,) if result.far else near)))
         lower = others[0 if result.far else 1 :]
         parts = [replace(part, lower=part in lower) for part in parts]
     made = from_one(replace(begun, status=status, parts=tuple(parts), evidence=evidence, verification=account))
     nothing = () if parts or concern else (NO_DEPARTMENT,)
-    return replace(made, notes=(*made.notes, *notes, *nothing, *overdue(made.evidence), ALWAYS))
+    return replace(made, notes=(*made.notes, *notes, *nothing, *overdue(made.evidence), always))
+
+
+def always_told(number: str) -> Message:
+    """What every page says of emergencies; ``number`` is the site's emergency number ("": not told)."""
+    return message("departments.always_call", number=number) if number else ALWAYS
 
 
 def _unusable(complaint: str, filters: SearchFilter) -> Message | None:

@@ -34,6 +34,7 @@ from localmed.workflows.flow import Cite, Find, Flow
 PASSAGES, SECTIONS = 50, 10  # searched for, and sections shown
 CONFLICTS = 3  # shown at most
 NO_WORDS = message("workflow.no_words")
+WITHDRAWN = "workflow.withdrawn_because"
 NO_TIER = message("workflow.no_tier")
 
 
@@ -69,7 +70,7 @@ def receipts(
         status=AnswerStatus.SECTIONS if both else AnswerStatus.ABSTAINED,
         language=found.found.language,
         evidence=evidence,
-        notes=(*notes, *(message("workflow.withdrawn_lately", title=it, date=day) for it, day in found.withdrawn)),
+        notes=(*notes, *(message(WITHDRAWN, title=it, date=day, reason=why) for it, day, why in found.withdrawn)),
         receipts=Receipts(
             found.read.readings,
             own,

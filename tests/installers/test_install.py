@@ -76,7 +76,7 @@ def test_a_machine_from_the_first_bundle_to_the_last(publisher: Path, tmp_path: 
     (root / "var/lib/localmed/current").symlink_to("generations/0001")
     done = small.install(small.build(folder, 21, folder, canaries=7), root)
     assert done.returncode == 3, done
-    assert "canary questions" in done.stderr
+    assert "test questions" in done.stderr
     (root / "var/lib/localmed/current").unlink()
     assert tree(root) == before
 

@@ -16,7 +16,7 @@ from localmed.config import Settings
 from localmed.domain import Answer, AnswerStatus, Message, Provenance, message
 from localmed.domain.errors import Cancelled
 from localmed.library import state
-from localmed.messages import render
+from localmed.messages import from_text, render
 from localmed.process.hooks import Cancel, Hooks, following
 from localmed.site import jobs
 from localmed.site.canary_gate import ABSTAIN, Canary, ask_all
@@ -41,7 +41,9 @@ def test_a_change_tells_which_canary_is_asked_and_can_be_ended_between_two() -> 
     seen, cancel = list[tuple[float, float, str]](), Cancel()
     with following(Hooks(progress=lambda *values: seen.append(values), cancel=cancel)):
         assert ask_all(CANARIES, abstained)["second"].passed
-        assert seen == [(0, 2, "What first?"), (1, 2, "What second?")]
+        assert [(*at, from_text(name)) for *at, name in seen] == [
+            (number, 2, message("canary.asking", question=one.question)) for number, one in enumerate(CANARIES)
+        ]
         cancel.cancel()
         with pytest.raises(Cancelled):
             ask_all(CANARIES, abstained)

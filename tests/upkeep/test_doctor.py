@@ -30,7 +30,7 @@ from localmed.models.registry.manifests import FOLDER
 from localmed.models.registry.registry import Registry
 from localmed.process.environment import OFFLINE
 from localmed.site.audit import Audit, entry_of
-from localmed.upkeep import doctor
+from localmed.upkeep import backup, doctor
 from localmed.upkeep.doctor import Check, Level, Site, ok
 from localmed.upkeep.fit import Gpu, Machine, size
 from tests.fakes import flip, import_into, withdraw, write
@@ -231,6 +231,11 @@ def test_a_writer_and_a_full_disk(full_site: Site, monkeypatch: pytest.MonkeyPat
 
 def test_clocks_and_when_the_last_backup_was_made(full_site: Site) -> None:
     assert "/mnt/backup" in said_by(lines(full_site, "backup")[0])
+    beside = full_site.settings.data.parent / "backups"
+    (beside / "20270115T020000").mkdir(parents=True)
+    (beside / "20270115T020000" / backup.MANIFEST).touch()
+    [check] = doctor.backups(_with(full_site, backup=BackupSettings(folder=str(beside))))
+    assert check.messages[0].code == "doctor.backup_beside"
     assert only(replace(full_site, now=full_site.now + timedelta(days=3)), "backup", Level.WARNING)
     assert only(_with(full_site, backup=BackupSettings()), "backup", Level.WARNING)
     only(replace(full_site, now=full_site.now - timedelta(hours=2)), "clock", Level.PROBLEM)

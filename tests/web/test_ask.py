@@ -477,7 +477,7 @@ def test_that_a_document_on_this_was_withdrawn_is_a_notice(copied_clients: Clien
     changes.withdraw(session, document, True, "by the manufacturer")
     asked = reader.form("/ask", question=PDF_QUESTION)
     today = datetime.now(UTC).date().isoformat()
-    told = said("workflow.withdrawn_lately", title=document.title, date=today)
+    told = said("workflow.withdrawn_because", title=document.title, date=today, reason="by the manufacturer")
     assert f'<p class="notice warning"><strong>{told}</strong></p>' in asked.text
     assert f"<li>{told}" not in asked.text
     changes.withdraw(session, document, False, "the manufacturer was wrong")

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import html
 import re
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 import pytest
 
-from localmed.domain import Origin, Statement, message
+from localmed.domain import Answer, AnswerStatus, Origin, Statement, message
+from localmed.domain.accounts import Account, SessionRole
 from localmed.domain.errors import UsageError
-from localmed.domain.parts import LinePart, TermPart, UnexplainedPart
+from localmed.domain.parts import DepartmentPart, LinePart, TermPart, UnexplainedPart
 from localmed.domain.patient import EntryKind, RecordEntry
+from localmed.people import history
 from localmed.presentation.order import line as order_line
 from localmed.presentation.order import terms_by_line
 from localmed.presentation.views import PartView
 from localmed.site import records
 from localmed.site.audit import Audit
+from localmed.site.session import Session, caller_of
+from tests.values import PROVENANCE
 from tests.web.conftest import Client, Clients
 from tests.words import phrase, said
 
@@ -328,6 +333,26 @@ def test_departments(client: Clients) -> None:
     assert 'class="notice warning"' in warned
     assert said("departments.always") in warned
     assert said("departments.always") not in rest.partition("<textarea")[0], "told once, before everything else"
+    again = client("reader").get(page.url.path).text
+    assert 'action="/departments"' in again.partition("data-focus")[0], "the box for the next complaint"
+
+
+@pytest.mark.parametrize(("note", "red"), [("departments.likened", False), ("departments.always", True)])
+def test_only_a_known_sign_is_told_in_the_red_box(client: Clients, note: str, red: bool) -> None:
+    reader = client("reader")
+    session = Session(client.site, caller_of(Account("reader", SessionRole.READER), "en"))
+    part = DepartmentPart("Emergency Department", (), "Ground floor", (message("departments.flag.stroke"),))
+    ended = Answer(AnswerStatus.ANSWERED, "x", "en", (), (), (), PROVENANCE)
+    answer = replace(ended, notes=(message(note),), parts=(part,), workflow="departments")
+    page = reader.get(f"/answers/{history.keep(session, '', 'x', answer).id}").text
+    assert f'<div class="notice{" warning" if red else ""}"><p><strong>{said(note)}' in page
+
+
+def test_beside_a_stop_a_known_sign_still_counts(copied_clients: Clients) -> None:
+    path = copied_clients("reader").form("/departments", question="My chest hurts and I cannot breathe").url.path
+    copied_clients("safety").form("/safety/stop", what="workflow departments", reason="the guide is old")
+    page = copied_clients("reader").get(path).text
+    assert said("web.answer.stopped_departments", reason="the guide is old") in page
 
 
 def test_a_safety_message_for_a_complaint_has_no_empty_heading(client: Clients) -> None:

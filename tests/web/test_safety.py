@@ -18,6 +18,7 @@ from localmed.people import accounts
 from localmed.people.sign_on import SIGN_ON
 from localmed.site import changes, importing, lookups, stops
 from localmed.site.governing import Change
+from localmed.site.uploads import dated
 from localmed.web import application, pages
 from tests.fakes import write
 from tests.web.conftest import Client, Clients
@@ -89,13 +90,13 @@ def test_a_safety_officer_takes_one_document_out_and_readers_open_it_nowhere(cop
     for other in (reader, copied_clients("librarian")):
         assert other.form(out, reason="doses").status_code == 403
     assert safety.form(out, reason=" ").status_code == 400
-    assert said("web.notice.withdrawn") in safety.form(out, reason="wrong doses").text
+    assert said("web.safety.done_withdrawn", name=dated(one)) in safety.form(out, reason="wrong doses").text
     for place in (*places, f"/documents/{one.id}"):
         closed = reader.get(place)
         assert (closed.status_code, "wrong doses" in closed.text) == (403, True), place
     assert safety.get(f"/passages/{passage}").status_code == 200, "whoever decides must read it"
     assert "wrong doses" in safety.get("/safety").text
-    safety.form(out, reason="corrected", back="true")
+    assert said("web.safety.done_reinstated", name=dated(one)) in safety.form(out, reason="corrected", back="true").text
     assert [reader.get(place).status_code for place in places] == [200] * len(places)
     assert all(reason in safety.get("/safety").text for reason in ("wrong doses", "corrected")), "the log keeps both"
     log = safety.get(f"/safety?document={one.title[:12]}").text
@@ -128,6 +129,9 @@ def test_the_log_is_shown_filtered_and_names_documents_by_their_titles(copied_cl
     page = safety.get("/safety").text
     for shown in ("<td>Stopped</td>", "localmed-audit-head", phrase("web.safety.newest_whole")):
         assert shown in page
+    created = re.findall(r'class="wraps">safety</td>.*?</tr>', safety.get("/safety?action=login").text, re.DOTALL)
+    assert created
+    assert all(said("web.role.safety") in row for row in created), created
     asked = safety.get("/safety?action=ask").text
     assert said("web.safety.outcome_sections") in asked
     assert "Sepsis: the first hour" in asked
@@ -173,7 +177,7 @@ def test_an_administrator_sees_the_machine(client: Clients) -> None:
 @pytest.mark.slow
 def test_roles_cannot_reach_each_others_pages(client: Clients, role: SessionRole) -> None:
     """Every route of librarians, safety officers and administrators, by every role; and by nobody."""
-    signed_in, nobody = client(role), client()
+    created, nobody = client(role), client()
     count = 0
     for route in (route for router in application.ROUTERS for route in router.routes):
         right = next(
@@ -184,7 +188,7 @@ def test_roles_cannot_reach_each_others_pages(client: Clients, role: SessionRole
         path = re.sub(r"{[^}]*}", "1", route.path)
         for method in route.methods or ():
             allowed = right in RIGHTS[role]
-            reply = signed_in.http.request(method, path, follow_redirects=False)  # a POST has no token: refused as well
+            reply = created.http.request(method, path, follow_redirects=False)  # a POST has no token: refused as well
             refused = reply.status_code == 403 or (allowed and method == "GET")
             assert refused, (method, path, reply.status_code)
             assert (reply.status_code == 403) == (not allowed or method != "GET"), (method, path, reply.status_code)

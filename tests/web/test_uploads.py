@@ -74,6 +74,14 @@ def test_a_file_answers_only_after_somebody_published_what_was_read(copied_clien
     titles = [document.title for document in lookups.documents(session_of(copied_clients))]
     assert "Hand rub" in titles
     assert not list((copied_clients.settings.data / "uploads" / "waiting").iterdir())
+    (hand,) = (it for it in lookups.documents(session_of(copied_clients)) if it.title == "Hand rub")
+    send(librarian, HAND)
+    (again,) = waiting(copied_clients)
+    page = librarian.get(f"/library/upload/{again.id}").text
+    assert said("upload.copy", title="Hand rub") in page
+    assert f'href="/library/documents/{hand.id}"' in page
+    assert "/publish" not in page
+    assert hand.id[:12] not in librarian.get(f"/library/upload/{again.id}/preview").text
 
 
 @pytest.mark.slow
@@ -207,7 +215,8 @@ def test_what_was_typed_before_publishing_is_set_and_there_for_the_next_edition(
     send(librarian, FALLS, "falls_v2_final.html")
     (upload,) = waiting(copied_clients)
     base = f"/library/upload/{upload.id}/publish"
-    librarian.form(base, title="Falls", edition="2026", owner="Dr Wu", review_by="2027-01-31")
+    told = librarian.form(base, title="Falls", edition="2026", owner="Dr Wu", review_by="2027-01-31").text
+    assert phrase("upload.review_passed") not in told
     assert waiting(copied_clients) == []
     (falls,) = (one for one in lookups.documents(session_of(copied_clients)) if "falls" in one.source)
     governed = falls.governance
@@ -219,6 +228,10 @@ def test_what_was_typed_before_publishing_is_set_and_there_for_the_next_edition(
     assert 'value="Dr Wu"' in page
     assert upload.proposed["edition"] == "2026-11-20"
     assert 'value="2026-11-20"' in page, "the edition that the file itself states"
+    base = f"/library/upload/{upload.id}/publish"
+    told = librarian.form(base, title="Falls", edition="2026-11-20", owner="Dr Wu", review_by="2025-01-31").text
+    assert "2025-01-31" in told
+    assert phrase("upload.review_passed") in told
 
 
 @pytest.mark.slow

@@ -545,8 +545,9 @@ def test_who_asks_is_told_that_a_document_on_this_was_withdrawn(settings: Settin
         saline = next(it for it in lookups.documents(session) if it.title == "Saline")
         changes.withdraw(session, saline, True, "recalled")
         told = session.ask("What is the dose of saline?", SearchFilter())
-        assert [note.code for note in told.notes] == ["workflow.withdrawn_lately"]
-        assert dict(told.notes[0].parameters)["title"] == "Saline"
+        assert [note.code for note in told.notes] == ["workflow.withdrawn_because"]
+        parameters = dict(told.notes[0].parameters)
+        assert (parameters["title"], parameters["reason"]) == ("Saline", "recalled")
         assert "150 mL" not in str(told)
         assert session.ask("colchicine in gout", SearchFilter()).notes == ()
         changes.withdraw(session, saline, False, "a mistake")

@@ -152,7 +152,7 @@ def test_a_complaint_only_worded_like_an_emergency_goes_there_first_and_is_told_
     assert requests[0].role is EMERGENCY
     assert [part.name for part in parts_of(answer)] == ["Emergency Department", "Cardiology"]
     assert parts_of(answer)[0].signs == (message("departments.flag.likened"),)
-    assert answer.notes[0] == message("departments.likened")
+    assert answer.notes == (message("departments.likened"), ALWAYS), "not told of the best match"
 
 
 def test_what_the_final_check_does_not_carry_is_dropped() -> None:
@@ -246,6 +246,11 @@ def test_nothing_readable_is_a_clean_outcome(complaint: str) -> None:
     assert requests == []
     assert ALWAYS in answer.notes
     assert replay("My heart races", [], filters=SearchFilter())[0].notes == (NO_GUIDE, ALWAYS)
+
+
+def test_the_sites_emergency_number_is_named() -> None:
+    answer, _ = replay("My heart races", [], replace(ON, emergency_number="120"), SearchFilter())
+    assert answer.notes == (NO_GUIDE, message("departments.always_call", number="120"))
 
 
 def test_departments_are_shown_in_the_readers_language() -> None:
@@ -393,6 +398,11 @@ def test_there_are_enough_held_back_cases_and_none_was_developed_on(language: st
     held = {case["complaint"] for case in cases("held_back", language)}
     assert len(held) >= 30
     assert held.isdisjoint(case["complaint"] for case in cases("development", language))
+
+
+@pytest.mark.parametrize("complaint", ["脚趾突然红肿疼", "脚趾突然红肿疼，昨晚喝了啤酒"])
+def test_a_part_of_the_body_weighs_more_than_a_drink(starter: Session, complaint: str) -> None:
+    assert parts_of(starter.departments(complaint))[0].name == "骨科"
 
 
 @pytest.mark.parametrize(("language", "first", "named"), [("en", 0.75, 0.75), ("zh", 0.8, 0.8)])
