@@ -34,7 +34,7 @@ from localmed.text import measures, medicines, synonyms
 from localmed.text.amounts import amounts
 from localmed.text.furniture import states_nothing
 from localmed.text.language import fold
-from localmed.text.negation import denied
+from localmed.text.negation import denied, warns
 from localmed.text.tables import Names
 
 MARKS = 3  # in one section, besides their paragraphs
@@ -149,7 +149,10 @@ def _on_others(section: Section, asked: _Asked) -> tuple[list[bool], list[bool]]
     of_lines = [_medicines(line.text) if wanted else frozenset[str]() for line in section.lines]
     on = [any(it.is_among(names) for it in wanted) for names in of_lines]
     if not wanted or any(it.is_among(_held(section, asked)) for it in wanted):
-        return [_is_row_on_another(line.text, wanted) for line in section.lines], on
+        return [
+            (_warns_of(line.text, wanted) if its else begins_with_a_medicine(line.text))
+            for line, its in zip(section.lines, on, strict=True)
+        ], on
     below = _is_on_a_medicine(_above(section))
     named = zip(section.lines, of_lines, strict=True)
     return [
@@ -158,10 +161,13 @@ def _on_others(section: Section, asked: _Asked) -> tuple[list[bool], list[bool]]
     ], on
 
 
-def _is_row_on_another(text: str, wanted: Sequence[Subject]) -> bool:
-    """Whether ``text`` is a table row that begins with none of the medicines ``wanted``."""
-    row = _CELL.match(text)
-    return begins_with_a_medicine(text) and not any(it.is_among(medicines.names(row[2])) for it in wanted if row)
+def _warns_of(text: str, wanted: Sequence[Subject]) -> bool:
+    """Whether ``text`` is a table row on another medicine that names those ``wanted`` only in a warning."""
+    row = _CELL.findall(text)
+    if not begins_with_a_medicine(text) or any(it.is_in(row[0][1]) for it in wanted):
+        return False
+    naming = [cell for _, cell in row[1:] if any(it.is_in(cell) for it in wanted)]
+    return bool(naming) and all(map(warns, naming))
 
 
 def _lacks(section: Section, asked: _Asked, others: Sequence[bool]) -> tuple[str, ...]:

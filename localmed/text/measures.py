@@ -367,7 +367,7 @@ _WHERE = re.compile(r"[^,，.。;；]{0,12}?(?:时|者|后|则)")
 _CLAUSE_END = re.compile(r"[;；.。](?!\d)")
 _LINKS = (
     r"(?:\s|:|：|=|\b(?:is|was|of|level|levels|target|reference|normal|range|in adults|falls|rises|drops"
-    r"|should be|must be)\b|值|水平|为|是|应)*"
+    r"|for (?:most|many|all) (?:adults|patients|people)|should be|must be)\b|值|水平|为|是|应)*"
 )
 _OTHER_UNIT = (
     r"(?!\s*(?:[%/\d-]|\.\d|(?:to|mg|g|h)\b|(?:mmol|ml)\b(?!/)|units?\b|hours?|hrs?\b|days?|weeks?|months?|times"

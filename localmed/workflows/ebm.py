@@ -43,6 +43,7 @@ from localmed.retrieval.tiers import Tier
 from localmed.text import measures, medicines, synonyms
 from localmed.text.language import content_words, detect, fold
 from localmed.text.publications import level
+from localmed.text.tables import Names
 from localmed.workflows import finding
 from localmed.workflows.ask import answered
 from localmed.workflows.finding import Plan, cared, refused, screened
@@ -58,6 +59,7 @@ SEARCHED_LIMITS = 20  # medicines of the record whose limits are searched for
 LIMITED = ("eGFR", "creatinine clearance", "potassium", "INR")  # searched with each medicine of the record
 SEARCHED_VALUES = 8  # measures of the record whose reference ranges are searched for
 AT_ONCE = 3  # medicines that nobody takes, or measures, in one search
+SUBJECTS = ("conditions", "complaints")  # what a question is about, by the table of synonyms
 UNMARKED = 3  # first sections that count without a mark: people read them; as many with marks propose medicines
 SHORT = 2  # content words beside medicines; a question with fewer is short
 
@@ -220,7 +222,8 @@ def _warnings(case: Case, answer: Answer, filters: SearchFilter) -> Step[tuple[t
     far = [one for one in _quotes(answer, further) if not begins_with_a_medicine(one.text)]
     first = [one for one in _quotes(answer, sections[:UNMARKED]) if one in read]
     nearest = [one for one in sections if one.marks] or sections
-    proposing = [one.text for one in _quotes(answer, nearest[:UNMARKED])]
+    on_subject = [one for one in nearest[:UNMARKED] if _names_the_subject(case.question, _quotes(answer, [one]))]
+    proposing = [one.text for one in _quotes(answer, on_subject)]
     of = _concern(case, record, [one.text for one in answer.shown], proposing)
     listed: list[InteractionPart] = []
     if of.own:
@@ -236,7 +239,8 @@ def _warnings(case: Case, answer: Answer, filters: SearchFilter) -> Step[tuple[t
     pairs = [*warnings.interactions(record, (*near, *library), of)]
     limits = [*warnings.limits(record, library), *warnings.limits_of_others(record, (*near, *library), of)]
     texts = {one.text for part in (*of_pregnancy, *limits) for one in part.statements}
-    rest = [it for it in (*_quotes(answer, whole), *ranges) if it.text not in texts]
+    fitting = [one for one in whole if _names_the_subject(case.question, _quotes(answer, [one]))]
+    rest = [it for it in (*_quotes(answer, fitting), *ranges) if it.text not in texts]
     parts: tuple[Part, ...] = (
         *of_pregnancy,
         *warnings.allergies(record, (*answer.shown, *(one.statement for one in (*read, *far))), of.language),
@@ -253,6 +257,17 @@ def _warnings(case: Case, answer: Answer, filters: SearchFilter) -> Step[tuple[t
     )
     matter = message("ebm.others_not_compared" if parts else "ebm.no_match")
     return (*parts, NotJudgedPart((matter,), first=True)), evidence
+
+
+def _names_the_subject(question: str, lines: Sequence[Quote]) -> bool:
+    """Whether a section names a condition or complaint of ``question``, if that names one: only then it proposes a
+    medicine, or says anything for a value of the record.
+    """
+    passage = lines[0].passage if lines else None
+    above = (passage.title, *passage.headings) if passage else ()
+    text = fold(" ".join((*above, *(one.text for one in lines))))
+    named = [one for one in synonyms.named(question) if any(synonyms.is_in(it, one.written) for it in SUBJECTS)]
+    return not named or any(Names(one.names).matches(text) for one in named)
 
 
 def _concern(case: Case, record: PatientRecord, written: Sequence[str], read: Sequence[str]) -> warnings.Concern:

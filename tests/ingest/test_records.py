@@ -822,6 +822,18 @@ def test_what_somebody_is_allergic_to_is_no_medicine_of_the_list_above(
     assert not [one for one in record.entries if one.kind is EntryKind.NAMED]
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        "DHx: warfarin 3 mg od, St Johns wort, bisoprolol 2.5 mg od\nINR 3.8",
+        "TTO:\nwarfarin 3 mg od\nbisoprolol 2.5 mg od\nNKDA\n",
+        "Medications:\nwarfarin 3 mg od\nbisoprolol 2.5 mg od\nNo known drug allergies\n",
+    ],
+)
+def test_an_unknown_product_or_the_line_on_allergies_spoils_no_list(written: str) -> None:
+    assert text(written).medications == ("warfarin 3 mg od", "bisoprolol 2.5 mg od")
+
+
 def test_a_bound_is_no_value() -> None:
     record = text("72F. eGFR >90, INR 2.4.")
     assert [one.name for one in record.results] == ["INR"]

@@ -30,7 +30,7 @@ from localmed.text.spelling import is_near
         ("C diff on the ward", "C diff", "Clostridioides difficile"),  # two words
         ("when is the f/u", "f/u", "follow-up"),
         ("今天FFP输多少", "FFP", "新鲜冰冻血浆"),  # letters in either case
-        ("bp 210/120 no symptoms", "210/120", "very high blood pressure"),
+        ("bp 210/120 no symptoms", "210/120", "very high blood pressure, hypertension, hypertensive emergency"),
         ("血压 80/50 怎么补液", "80/50", "低血压"),
     ],
 )

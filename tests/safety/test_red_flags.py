@@ -199,6 +199,7 @@ def test_an_overdose_of_any_amount_and_a_clot() -> None:
         assert red_flags(said) == ("critical_value",)
     for said in (
         "vitamin k 10 mg",
+        "Which target for blood glucose in type 2 diabetes?",
         "potassium chloride 20 mmol",
         "K 5.7",
         "BP 150/90",

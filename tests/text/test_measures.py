@@ -90,6 +90,7 @@ def test_a_value_outside_a_reference_range() -> None:
     assert [outside_reference(text, by_name("potassium"), value) for value in (3.1, 4.2, 5.9)] == [True, False, True]
     assert not outside_reference("Call if potassium is 3.5 to 5.0 mmol/L.", by_name("potassium"), 5.9)
     assert misses_target("The oxygen saturation target is 94 to 98 %.", by_name("oxygen saturation"), 91)
+    assert misses_target("The HbA1c target for most adults is below 7.0 %.", by_name("HbA1c"), 8.1)
 
 
 @pytest.mark.parametrize(

@@ -265,6 +265,8 @@ def test_a_medicine_that_the_sources_propose_is_looked_up_beside_those_of_the_re
     assert answer.by_marker[quoted.citations[0].marker].passage == row, "it opens"
     assert len({piece.marker for piece in answer.evidence}) == len(answer.evidence)
     assert "Formulary" not in titles(answer), "the search adds no section"
+    answer, _ = run(question="Which antibiotic for cellulitis?", tiers={"guidelines": proposed}, of_medicines=(row,))
+    assert InteractionPart not in kinds(answer), "a section that does not name the condition proposes nothing"
 
 
 def test_what_stands_under_a_medicine_of_the_record_on_the_kind_of_treatment_asked_about_is_quoted() -> None:

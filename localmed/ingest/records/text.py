@@ -374,9 +374,9 @@ def _is_short(item: str) -> bool:
 def _read_medicines(prose: _Prose, one: _List) -> Iterator[RecordEntry]:
     """The entries of a list of medicines.
 
-    One that is only a medicine, amount and directions is taken if every entry has a name or an amount, no word of the
-    list, or of the line after it, casts doubt, and no sentence of the record may stop the medicine. A line that names a
-    medicine casts doubt on this line alone, unless it speaks of all.
+    One that is only a medicine, amount and directions is taken if two of three entries have a name or an amount, no
+    word of the list, or of the line after it, casts doubt, and no sentence of the record may stop the medicine. A line
+    that names a medicine casts doubt on this line alone, unless it speaks of all.
     """
 
     def doubtful(line: str) -> bool:
@@ -384,17 +384,19 @@ def _read_medicines(prose: _Prose, one: _List) -> Iterator[RecordEntry]:
 
     behind, text = _line_after(prose, one), prose.text[one.start : one.end]
     around = (*text.split("\n"), *(() if medicines.mentions(behind) else (behind,)))
+    around = tuple(line for line in around if not _SAYS_NONE.fullmatch(line))  # "NKDA"
     sure = not any(doubtful(line) and (_ALL.search(line) or not medicines.mentions(line)) for line in around)
     lines = [match.span() for match in _LINE.finditer(prose.text, one.start, one.end) if not doubtful(match[0])]
     items = [(span, *_examine_item(prose.text[slice(*span)])) for span in _items(prose, one.start, one.end)]
     plain = {span for span, *_ in items if any(first <= span[0] < last for first, last in lines)}
-    sure = sure and all(is_named or has_amount for span, is_named, has_amount, _ in items if span in plain)
+    known = [is_named or has_amount for span, is_named, has_amount, _ in items if span in plain]
+    sure = sure and len(known) - sum(known) <= sum(known) // 2
     for span, is_named, has_amount, others in items:
         if (
             sure
             and span in plain
             and prose.stopped_ingredients.isdisjoint(medicines.ingredients(prose.text[slice(*span)]))
-            and (not others if is_named else others <= UNLISTED_WORDS)
+            and (not others if is_named else has_amount and others <= UNLISTED_WORDS)
         ):
             yield prose.entry(EntryKind.MEDICINE, *span)
         elif has_amount and not is_named:
