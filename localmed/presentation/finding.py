@@ -19,7 +19,9 @@ from localmed.messages import LANGUAGES, joined
 from localmed.presentation.neutral import one_line, words
 from localmed.presentation.sources import edition, pages, warnings
 from localmed.presentation.tables import grids
+from localmed.text import medicines
 from localmed.text.furniture import spans
+from localmed.text.language import fold
 from localmed.text.measures import KIDNEYS, by_other_kidney_value, measured, range_of
 from localmed.text.publications import level
 
@@ -212,7 +214,8 @@ def view(answer: Answer, language: str) -> FindingView | None:
         written_out(answer.question, found.readings), own, known
     )  # what is to be done at this value is no far section
     apart = () if lacked_own or found.absent else _apart((*own, *others), answer.question)
-    lacking = not holds and bool(lacked or (found.absent and not marked))
+    on_medicine = _names_its_medicine(answer.question, own)  # "adrenaline for a bee sting": shown, and said
+    lacking = not holds and bool((lacked and not on_medicine) or (found.absent and not marked))
     nothing = not holds and found.closeness is Closeness.NOTHING_NEAR
     far = nothing or lacking
     beside = {known[section.best].passage.language for section in others} & {*LANGUAGES}
@@ -279,6 +282,12 @@ def _lacked(sections: Sequence[ShownSection]) -> tuple[str, ...]:
     """What the question names and none of ``sections`` does."""
     each = [one.lacks for one in sections]
     return tuple(one_line(name) for name in each[0] if all(name in others for others in each)) if each else ()
+
+
+def _names_its_medicine(question: str, sections: Sequence[ShownSection]) -> bool:
+    """Whether the first of ``sections`` names a medicine of the ``question``."""
+    named = [one.written for one in medicines.mentions(question) if one.ingredients and one.classes]
+    return any(name not in map(fold, section.lacks) for section in sections[:1] for name in named)
 
 
 def _apart(sections: Sequence[ShownSection], question: str) -> tuple[str, ...]:

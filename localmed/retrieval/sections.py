@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby, permutations
+from itertools import chain, groupby, permutations
 from statistics import median
 
 from localmed.domain import Hit, Passage
@@ -17,7 +17,8 @@ from localmed.domain.findings import Line, Question, Section, written_out
 from localmed.library.lexical import LexicalIndex
 from localmed.retrieval.guide import named as department_named
 from localmed.retrieval.marks import GENERAL, NAMED, Similar, marked, of_condition, text_of, things
-from localmed.text import measures, synonyms
+from localmed.retrieval.subjects import subjects
+from localmed.text import measures, medicines, synonyms
 from localmed.text.furniture import line_spans
 from localmed.text.language import content_words, detect, fold
 from localmed.text.negation import after_denial, denied
@@ -26,6 +27,7 @@ from localmed.text.tables import Names, cues
 FIRST = 4  # hits that are surely seen
 FULLEST = 3  # sections of which one that names all of the question is moved to the front
 DEPARTMENTS = 8  # headings of a guide to departments at least
+READ = 100  # passages of a document that are read for a medicine
 ENTRIES, ENTRY = 20, {"en": 120, "zh": 40}  # headings of a dictionary at least; characters of most entries at most
 LONGEST = 6_000  # characters of a section; a longer one is cut around its best passage
 POPULATION = 300  # characters on a study's population; the first sentence is always whole
@@ -56,6 +58,7 @@ def sections(
     seen: set[str] = set()
     taken: list[Section] = []
     headed = _with_heading(found, f"{read.typed} {read.further}", document, min(most, FIRST))
+    headed = _with_medicines(headed, read, document, min(most, FIRST), lacking)
     for hit in _with_range(headed, written_out(read.typed, read.readings)):
         if hit.passage.id in seen or len(taken) == most:
             continue
@@ -75,14 +78,14 @@ def sections(
 
 
 def _fullest_first(found: Sequence[Section], read: Question) -> tuple[Section, ...]:
-    """``found`` with sections on a dangerous value before others; without such a value, of the first few one that
-    lacks nothing first.
+    """``found`` with sections on a dangerous value before others, of these what lacks less first; without such a
+    value, of the first few one that lacks nothing first.
 
     "INR 9, vitamin K": what is to be done at such an INR before what to eat.
     """
     values = {one.written for one in read.readings if one.called}
     if values and not things(read, NAMED):
-        return tuple(sorted(found, key=lambda one: bool(values & {*one.lacks})))
+        return tuple(sorted(found, key=lambda one: len(one.lacks) if values & {*one.lacks} else 0))
     place = next((place for place, one in enumerate(found[:FULLEST]) if not one.lacks), 0)
     return (*found[place : place + 1], *found[:place], *found[place + 1 :])
 
@@ -166,6 +169,36 @@ def _with_heading(
                     hit = next((hit for hit in found if hit.passage.id == passage.id), Hit(passage))
                     return [*before, hit, *(it for it in after if it != hit)]
     return list(found)
+
+
+def _with_medicines(
+    found: Sequence[Hit],
+    read: Question,
+    document: Callable[[str], Sequence[Passage]],
+    place: int,
+    lacking: Sequence[str],
+) -> list[Hit]:
+    """``found``, with a passage on a medicine asked about that the sections of the first ones lack as the ``place``-th.
+
+    "Lactate 4.2 after 30 mL/kg, noradrenaline?": numbers put out what is asked for. Looked for are the hits, then the
+    documents of the first ones.
+    """
+    before, after = found[: place - 1], found[place - 1 :]
+    sections_of = [section_of(hit.passage, document(hit.passage.document_id)) for hit in before]
+    named = [medicines.names(_all_of(section)) for section in sections_of]
+    for asked in subjects(read):
+        if not asked.ingredients or asked.written in lacking or any(map(asked.is_among, named)):
+            continue
+        own = dict.fromkeys(hit.passage.document_id for hit in before)
+        near = (Hit(passage) for name in own for passage in document(name)[:READ])
+        for hit in chain(after, near):
+            if asked.is_among(medicines.names(_all_of((hit.passage,)))):
+                return [*before, hit, *(it for it in after if it != hit)]
+    return list(found)
+
+
+def _all_of(section: Sequence[Passage]) -> str:
+    return " ".join((section[0].title, *section[0].headings, *(one.text for one in section)))
 
 
 def _heading(passage: Passage) -> str:

@@ -23,7 +23,6 @@ from localmed.text.language import detect, fold
 from localmed.text.tables import Names
 
 NEAR = 20  # characters before a name that may say that it is not asked for
-FLUIDS = ((), ("sodium chloride",))  # a class, and what is given for its volume
 ADULT = 16  # years
 LIGHT = 30  # kilograms
 AGES = ("age", "ages", "aged", "岁", "月龄")  # a section that goes by age is one for children too
@@ -70,7 +69,7 @@ def subjects(read: Question) -> tuple[Subject, ...]:
         asked = one.ingredients != (one.written,) or one.written not in spelt  # "gentamycin" is read as gentamicin
         resisted = folded[: one.start].endswith("耐") or _RESISTS.match(folded, one.end)
         asked = asked and not resisted and one not in allergens
-        if asked and one.ingredients not in FLUIDS and one.classes:  # what is also measured in blood has no class
+        if asked and one.ingredients and one.classes:  # what is also measured in blood has no class
             found.setdefault(one.ingredients, Subject(spelt.get(one.written, one.written), one.ingredients))
     folded = fold(f"{read.typed} {read.further}")
     for named in synonyms.named(folded):

@@ -673,7 +673,7 @@ def test_a_doubtful_line_of_a_marked_list_casts_doubt_on_itself(written: str, pr
 def test_a_reaction_behind_a_list_of_allergies_names_no_medicine_taken() -> None:
     record = text("Drug allergies: Augmentin. Septrin: rash. On warfarin.")
     assert of_kind(record, EntryKind.NAMED) == ["warfarin"]
-    assert "Septrin: rash" in of_kind(record, EntryKind.UNREAD)
+    assert record.allergies == ("Augmentin", "Septrin: rash")
 
 
 def test_the_next_sentence_belongs_to_no_reaction() -> None:
@@ -832,6 +832,19 @@ def test_what_somebody_is_allergic_to_is_no_medicine_of_the_list_above(
 )
 def test_an_unknown_product_or_the_line_on_allergies_spoils_no_list(written: str) -> None:
     assert text(written).medications == ("warfarin 3 mg od", "bisoprolol 2.5 mg od")
+
+
+def test_allergies_go_on_over_sentences_on_reactions() -> None:
+    record = text(
+        "Allergies: penicillin (anaphylaxis). Co-trimoxazole: rash. Lisinopril - angioedema. On warfarin. Smoker."
+    )
+    assert record.allergies == ("penicillin (anaphylaxis)", "Co-trimoxazole: rash", "Lisinopril - angioedema")
+
+
+def test_a_range_is_no_second_value() -> None:
+    record = text("81M. Known AF on warfarin (INR range 2-3).\nINR 6.2, K+ 6.1.")
+    assert {one.name: one.value for one in record.results} == {"INR": 6.2, "potassium": 6.1}
+    assert "INR: 2" not in [one.text for one in record.entries]
 
 
 def test_a_bound_is_no_value() -> None:

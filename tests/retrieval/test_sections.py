@@ -578,6 +578,17 @@ def test_an_entry_of_the_guide_to_departments_is_for_who_asks_where(index: Lexic
         assert [one.best.passage for one in found if not one.marks] == [guide[-1]] * (first == blurred)
 
 
+def test_a_medicine_asked_about_that_the_first_sections_lack_is_looked_for(index: LexicalIndex) -> None:
+    others = [of_section(f"Give fluid, part {place}.", f"Fluid {place}", f"{place}-") for place in range(4)]
+    vasopressors = of_section("Noradrenaline is the first vasopressor.", "Vasopressors", "9-")
+    document = (*others, vasopressors)
+    found = [one.best.passage for one in made(index, document, "fluid given, noradrenaline?", 0, 1, 2, 3)]
+    assert vasopressors in found, "not among the hits, but in their document"
+    assert vasopressors not in [
+        one.best.passage for one in made(index, document, "fluid given, what next?", 0, 1, 2, 3)
+    ]
+
+
 def test_nothing_is_marked_in_a_section_on_no_medicine_asked_about(index: LexicalIndex) -> None:
     own = of_section("Give ondansetron 4 mg for nausea.", "Nausea", "0-")
     other = of_section("Wait four hours before the next dose of enoxaparin.", "Spinal procedures", "9-")

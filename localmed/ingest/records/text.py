@@ -70,6 +70,7 @@ _NEW_LINE = re.compile(r"[ \t]*\n")
 _END = re.compile(r"\.(?!\S)|[。\n]|\Z")  # the end of a list on the line of its heading
 _NUMBERED, _LINE_END = re.compile(r"[ \t]*1[.)、][ \t]"), re.compile(r"\n|\Z")  # "1. Asthma 2. Gout" is one list
 _LINE = re.compile(r"[^\n]+")
+_REST = re.compile(r"[.。][ \t]*([^.。\n]+)")
 _ALL = re.compile(r"\b(?:all|both|above|these|those|everything)\b|均|都|全部|以上|上述", re.IGNORECASE)
 _RESULTS = re.compile(r"(?:[^\n。]|\.(?=\d))+")  # a sentence or line of values
 _NEXT_LINE = re.compile(r"[ \t]*\n([^\n]*[^\s][^\n]*)")
@@ -114,6 +115,7 @@ _COMMA = re.compile(r"[,，;；。]|\.(?!\S)")
 _RANGE = re.compile(r"[(（\[][^()（）\[\]\n]{0,24}\d[\d.]*\s?[-–~]\s?\d[\d.]*[^()（）\[\]\n]{0,12}[)）\]]")
 _BOUND = re.compile(r"[<>≥≤≧≦＜＞]")
 _GOES_ON = re.compile(r"\s*(?:[-–~～<>≥≤/(（]|to\b|at\b|以上|以下|至|到)")
+_TO_NEXT = re.compile(r"\s*(?:[-–~～]|to\b|至|到)\s*\d")
 _TREND = re.compile(  # not in "SpO2 91"
     r"(?<![^\W\d_])(?<![^\W\d_]\d)\d[,，]?\s+(?:(?:->|→|=>|to|then)\s*)?\d(?!0\^)|\d[,，、]\d|->|→|=>"
 )
@@ -165,9 +167,13 @@ def from_prose(text: str) -> PatientRecord:
     _, remarks = newest_results(prose.measured, prose.language)
     person = {entry.kind: entry for entry in (*_read_opening(prose), *_read_pregnancy(prose), *_read_labels(prose))}
     named, quoted = list(_name_medicines(prose, listed)), list(_quote_reactions(prose, listed))
+    known = {one.name for one in results}
+    further = [
+        it for it in prose.measured if it not in results and not (it.name in known and _is_range(prose.text, it))
+    ]
     read = (
         *person.values(), *listed, *(_result_entry(prose, EntryKind.RESULT, one) for one in results), *named, *quoted,
-        *(_result_entry(prose, EntryKind.UNREAD, one) for one in prose.measured if one not in results),
+        *(_result_entry(prose, EntryKind.UNREAD, one) for one in further),
     )  # fmt: skip
     once = tuple({(entry.kind, fold(entry.text), entry.words): entry for entry in reversed(read)}.values())[::-1]
     unread = tuple(_quote_rest(prose, once)) if once else ()
@@ -235,6 +241,8 @@ class _Prose:
         self.sentences = [match.span() for piece in pieces for match in piece if match[0].strip()] or [(0, len(text))]
         self._starts = [start for start, _ in self.sentences]
         self.lists = [self._list(mark, end) for mark, end in zip(headings, ends[1:], strict=True) if not mark["other"]]
+        self._listed = {one.start for one in self.lists}
+        self.lists += [it for one in self.lists if one.name == "allergies" for it in self._further_allergies(one)]
 
     def _list(self, heading: re.Match[str], until: int) -> _List:
         """A list ends with its sentence or line; a numbered one with its line; one on new lines with a blank line.
@@ -249,12 +257,18 @@ class _Prose:
             end = line.end()
         return _List(name, start, end, until)
 
+    def _further_allergies(self, one: _List) -> Iterator[_List]:
+        """The sentences behind allergies that tell of one too: "Co-trimoxazole: rash"."""
+        end = one.end
+        while (rest := _REST.match(self.text, end, one.until)) and _tells_of_a_reaction(rest[0]):
+            yield _List(one.name, rest.start(1), end := rest.end(), one.until)
+
     def sentence(self, place: int) -> tuple[int, int]:
         return self.sentences[max(0, bisect_right(self._starts, place) - 1)]
 
     def line_end(self, place: int) -> int:
         """Where the line of ``place`` ends, or the next headed list begins."""
-        begins = (self._headings[one.start] for one in self.lists if one.start > place)
+        begins = (start for end, start in self._headings.items() if end > place and end in self._listed)
         return min(_LINE_END.search(self.text, place).start(), *begins, len(self.text))  # type: ignore[union-attr]  # there is an end
 
     @cached_property
@@ -274,6 +288,11 @@ class _Prose:
         words = " ".join(self.text[self._headings.get(first, first) : max(last, end)].split())
         own = " ".join(self.text[start:end].split())[:ENTRY_CHARACTERS]
         return RecordEntry(kind, text or own, words.lstrip(",，;；。 "), start, end)
+
+
+def _tells_of_a_reaction(sentence: str) -> bool:
+    """Whether a sentence tells of a reaction to a medicine, without doubt."""
+    return bool(_QUOTED.search(sentence) and medicines.mentions(sentence)) and not _is_doubtful(sentence)
 
 
 def _is_entry(heading: re.Match[str]) -> bool:
@@ -425,7 +444,8 @@ def _read_results(prose: _Prose) -> Iterator[Measured]:
         return
     values = defaultdict[str, set[float]](set)
     for result in prose.measured:
-        values[result.name].add(result.value)
+        if not _is_range(prose.text, result):
+            values[result.name].add(result.value)
     found, starts = sorted(prose.measured, key=lambda it: it.start), sorted(it.start for it in prose.measured)
 
     def once(start: int, end: int) -> Iterator[Measured]:
@@ -441,6 +461,11 @@ def _read_results(prose: _Prose) -> Iterator[Measured]:
 def _is_plain(text: str, value: Measured) -> bool:
     """Whether a value in a sentence is one number: no bound, range, rate or second value."""
     return not _BOUND.search(text, value.start, value.end) and not _GOES_ON.match(text, value.end)
+
+
+def _is_range(text: str, value: Measured) -> bool:
+    """Whether a value begins a range of two numbers: "INR range 2-3"."""
+    return bool(_TO_NEXT.match(text, value.end))
 
 
 def _lines_of_results(prose: _Prose) -> Iterator[tuple[int, int]]:
