@@ -51,11 +51,6 @@ class Reading:
     called: tuple[str, ...] = ()
 
 
-def written_out(typed: str, readings: Sequence[Reading]) -> str:
-    """A question as ``typed`` and its values beyond a bound with their units: "BM 2.1; blood glucose 2.1 mmol/L"."""
-    return "; ".join((typed, *(one.means for one in readings if one.called and not one.left_out)))
-
-
 @dataclass(frozen=True, slots=True)
 class Question:
     """A question as ``typed``, with its readings in order, those left out included."""
@@ -67,6 +62,16 @@ class Question:
     def further(self) -> str:
         """The additional search words."""
         return " ".join(dict.fromkeys(one.means for one in self.readings if not one.left_out))
+
+    @property
+    def beyond(self) -> tuple[Reading, ...]:
+        """The values beyond a bound, without those left out."""
+        return tuple(one for one in self.readings if one.called and not one.left_out)
+
+    @property
+    def with_units(self) -> str:
+        """The question, then its values beyond a bound with their units: "BM 2.1; blood glucose 2.1 mmol/L"."""
+        return "; ".join((self.typed, *(one.means for one in self.beyond)))
 
     @property
     def written_out(self) -> str:

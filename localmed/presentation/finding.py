@@ -14,7 +14,7 @@ from itertools import groupby, pairwise
 from operator import itemgetter
 
 from localmed.domain import Answer, Evidence, Message, Passage, Receipts, ShownLine, ShownSection, message
-from localmed.domain.findings import Closeness, Reading, written_out
+from localmed.domain.findings import Closeness, Question, Reading
 from localmed.messages import LANGUAGES, joined
 from localmed.presentation.neutral import one_line, words
 from localmed.presentation.sources import edition, pages, warnings
@@ -210,9 +210,8 @@ def view(answer: Answer, language: str) -> FindingView | None:
     lacked_by_all = tuple(name for name in lacked_own if all(name in one.lacks for one in others))
     others_first = found.others_first or len(lacked_by_all) < len(lacked_own)  # only the other language names it
     lacked = () if marked else lacked_by_all
-    holds = _holds_a_value(
-        written_out(answer.question, found.readings), own, known
-    )  # what is to be done at this value is no far section
+    asked = Question(answer.question, found.readings)
+    holds = _holds_a_value(asked.with_units, own, known)  # what is to be done at this value is no far section
     apart = () if lacked_own or found.absent else _apart((*own, *others), answer.question)
     on_medicine = _names_its_medicine(answer.question, own)  # "adrenaline for a bee sting": shown, and said
     lacking = not holds and bool((lacked and not on_medicine) or (found.absent and not marked))

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from localmed.domain.findings import Line, Question, Reading, Section, written_out
+from localmed.domain.findings import Line, Question, Reading, Section
 from localmed.library.lexical import LexicalIndex
 from localmed.retrieval.subjects import Subject, subjects
 from localmed.retrieval.weights import of_terms
@@ -109,9 +109,8 @@ def _holds(read: Question) -> Callable[[str], bool] | None:
     """Whether a text gives a range with a value of a question, or what the value should be: a dangerous one by a
     reference range, another by a target too.
     """
-    dangerous = any(one.called for one in read.readings)
-    kinds = (measures.falls_in_sentence, measures.outside_reference) if dangerous else ()
-    return measures.range_of(written_out(read.typed, read.readings), *kinds)
+    kinds = (measures.falls_in_sentence, measures.outside_reference) if read.beyond else ()
+    return measures.range_of(read.with_units, *kinds)
 
 
 def marked(
@@ -301,7 +300,7 @@ class _Things:
 def _things_of(read: Question, of_medicine: bool) -> _Things:
     conditions = _conditions(read)
     values = _values(read, beyond=bool(conditions) or of_medicine)
-    return _Things(conditions, values, any(one.called for one in read.readings))
+    return _Things(conditions, values, bool(read.beyond))
 
 
 def _conditions(read: Question) -> dict[str, Names]:

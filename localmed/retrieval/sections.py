@@ -13,7 +13,7 @@ from itertools import chain, groupby, permutations
 from statistics import median
 
 from localmed.domain import Hit, Passage
-from localmed.domain.findings import Line, Question, Section, written_out
+from localmed.domain.findings import Line, Question, Section
 from localmed.library.lexical import LexicalIndex
 from localmed.retrieval.guide import named as department_named
 from localmed.retrieval.marks import GENERAL, NAMED, Similar, marked, of_condition, text_of, things
@@ -59,7 +59,7 @@ def sections(
     taken: list[Section] = []
     headed = _with_heading(found, f"{read.typed} {read.further}", document, min(most, FIRST))
     headed = _with_medicines(headed, read, document, min(most, FIRST), lacking)
-    for hit in _with_range(headed, written_out(read.typed, read.readings)):
+    for hit in _with_range(headed, read.with_units):
         if hit.passage.id in seen or len(taken) == most:
             continue
         passages = document(hit.passage.document_id)
@@ -83,7 +83,7 @@ def _fullest_first(found: Sequence[Section], read: Question) -> tuple[Section, .
 
     "INR 9, vitamin K": what is to be done at such an INR before what to eat.
     """
-    values = {one.written for one in read.readings if one.called}
+    values = {one.written for one in read.beyond}
     if values and not things(read, NAMED):
         return tuple(sorted(found, key=lambda one: len(one.lacks) if values & {*one.lacks} else 0))
     place = next((place for place, one in enumerate(found[:FULLEST]) if not one.lacks), 0)
@@ -262,12 +262,12 @@ def others_answer_better(read: Question, own: Sequence[Section], others: Sequenc
     Either one of them names all of it and none of ``own`` does, or only they have a condition of the question in a
     title or heading, all of its conditions and procedures in one section, or a range that a value of it is in.
     """
-    holds = measures.range_of(written_out(read.typed, read.readings))
+    holds = measures.range_of(read.with_units)
 
     def ranged(sections: Sequence[Section]) -> bool:
         return holds is not None and any(holds(line.text) for one in sections for line in one.lines)
 
-    called = (name for one in read.readings if one.called for name in of_condition(one))
+    called = (name for one in read.beyond for name in of_condition(one))
     names = Names({*called, *(name for one in things(read, ("conditions",)) for name in one.names)})
 
     def headed(sections: Sequence[Section]) -> bool:

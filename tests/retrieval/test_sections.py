@@ -537,6 +537,15 @@ def test_a_section_that_does_not_name_a_dangerous_value_comes_after_others_witho
         assert not second.marks
 
 
+def test_a_value_that_is_left_out_decides_nothing(index: LexicalIndex) -> None:
+    bleeding = of_section("Vitamin K is given for bleeding.", "Bleeding", "0-")
+    food = of_section("Foods rich in vitamin K work against warfarin.", "Food", "9-")
+    hits = [replace(hit(one.text), passage=one) for one in (bleeding, food)]
+    asked = read("INR 9 warfarin vitamin k?", left_out=["INR 9"])
+    first, second = sections(hits, asked, index, 10, lambda _: (bleeding, food), lambda _: {})
+    assert (first.best.passage, first.lacks, second.lacks) == (food, (), ("warfarin",))
+
+
 def test_of_the_first_sections_one_that_names_all_of_the_question_comes_first(index: LexicalIndex) -> None:
     grades = of_section("Blood pressure has three grades.", "Grades", "0-")
     stroke = of_section("Before thrombolysis of a stroke, blood pressure is below 185/110 mmHg.", "Reperfusion", "9-")
