@@ -839,6 +839,7 @@ def test_allergies_go_on_over_sentences_on_reactions() -> None:
         "Allergies: penicillin (anaphylaxis). Co-trimoxazole: rash. Lisinopril - angioedema. On warfarin. Smoker."
     )
     assert record.allergies == ("penicillin (anaphylaxis)", "Co-trimoxazole: rash", "Lisinopril - angioedema")
+    assert text("Allergies: penicillin. Pregnant, on labetalol 100 mg bd.").allergies == ("penicillin",)
 
 
 def test_a_range_is_no_second_value() -> None:

@@ -292,7 +292,7 @@ class _Prose:
 
 def _tells_of_a_reaction(sentence: str) -> bool:
     """Whether a sentence tells of a reaction to a medicine, without doubt."""
-    return bool(_QUOTED.search(sentence) and medicines.mentions(sentence)) and not _is_doubtful(sentence)
+    return bool(_REACTION.search(sentence) and medicines.mentions(sentence)) and not _is_doubtful(sentence)
 
 
 def _is_entry(heading: re.Match[str]) -> bool:
