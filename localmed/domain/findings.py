@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -72,6 +73,16 @@ class Question:
     def with_units(self) -> str:
         """The question, then its values beyond a bound with their units: "BM 2.1; blood glucose 2.1 mmol/L"."""
         return "; ".join((self.typed, *(one.means for one in self.beyond)))
+
+    @property
+    def as_read(self) -> str:
+        """The question with its misspelt and short words as they are read, each where it stands."""
+        text = self.typed
+        for one in self.readings:
+            if one.written and not one.called and not one.left_out:
+                whole = rf"(?<![A-Za-z]){re.escape(one.written)}(?![A-Za-z])"
+                text = re.sub(whole, one.means.replace("\\", r"\\"), text)
+        return text
 
     @property
     def written_out(self) -> str:

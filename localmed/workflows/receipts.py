@@ -22,7 +22,7 @@ from localmed.domain import (
     ShownSection,
     message,
 )
-from localmed.domain.findings import Closeness, Finding, Reading, Section
+from localmed.domain.findings import Closeness, Finding, Section
 from localmed.domain.parts import ConceptPart, Definition
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.conflicts import differences, newest_first
@@ -62,7 +62,7 @@ def receipts(
     evidence: tuple[Evidence, ...] = (yield Cite(tuple(map(Hit, passages.values())))) if passages else ()
     known = {piece.passage.id: piece for piece in evidence}
     flags = red_flags("\n".join((*earlier, text)))  # earlier questions count too
-    flags = flags or red_flags(_as_read(text, found.read.readings))
+    flags = flags or red_flags(found.read.as_read)  # "pcm OD", "unconcious"
     own = newest_first([shown_section(section, known) for section in found.sections], known)
     others = tuple(shown_section(section, known) for section in found.others)
     return replace(
@@ -83,14 +83,6 @@ def receipts(
         ),
         conflicts=tuple(islice(differences(own, evidence), CONFLICTS)),
     )
-
-
-def _as_read(text: str, readings: Iterable[Reading]) -> str:
-    """``text`` with what is misspelt or written short as it is read: "pcm OD", "unconcious"."""
-    for one in readings:
-        if one.written and not one.called and not one.left_out:
-            text = text.replace(one.written, one.means)
-    return text
 
 
 def shown_section(section: Section, known: Mapping[str, Evidence]) -> ShownSection:

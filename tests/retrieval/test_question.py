@@ -41,6 +41,13 @@ def test_what_is_written_short_is_searched_for_in_full(typed: str, written: str,
     assert question.written_out.startswith(typed), "an expansion takes nothing's place"
 
 
+def test_a_question_as_it_is_read() -> None:
+    assert (
+        read("pcm OD 12 g, iv fluids given").as_read
+        == "paracetamol overdose 12 g, intravenous intravenous fluids given"
+    )
+
+
 @pytest.mark.parametrize(
     ("typed", "not_meant"),
     [

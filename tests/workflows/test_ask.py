@@ -239,6 +239,7 @@ def test_a_carried_answer_is_green_and_costs_two_calls(library: Settings) -> Non
 @pytest.mark.parametrize(
     ("question", "flags"),
     [
+        ("pcm OD 12 g, saline?", ("poisoning",)),
         ("my mum took 20 paracetamol what now", ("poisoning",)),
         ("我妈吃了20片扑热息痛怎么办", ("poisoning",)),
         ("What dose of 3% saline?", ()),
