@@ -40,7 +40,6 @@ NAMED = (EntryKind.MEDICINE, EntryKind.NAMED)
 _REACTION, _PREGNANCY = cues("records", "quoted"), cues("records", "pregnancy")
 _STOPPED, _NOT_STOPPED = cues("records", "stopped"), cues("records", "not_stopped")
 _VALUE = r"(?:\s*(?:was|is|of|[:=]))?\s*\d[\d.]*(?!\s*(?:m?g|mcg|ml|tab|cap|[%\d.])|\s*mmol\s+(?:bd|tds|od|daily))"
-_BOUND = re.compile(r"[<>≥≤]")
 _ALTERNATIVE = re.compile(r"\s*(?:[,，、/]|(?P<or>,?\s*\bor\b|或))\s*(?:(?:an?|the)\s+)?")
 _CLAUSE = re.compile(r"[^,，;；。.]+")
 _BETWEEN = re.compile(r"[;；]\s*")  # cells of a row
@@ -470,7 +469,9 @@ def _has_both_kidneys(known: Known) -> bool:
 
 def known_values(record: PatientRecord) -> Known:
     """By measure and value: the results, then with its words those only quoted, measured nobody knows when."""
-    quoted = [entry for entry in record.entries if entry.kind is EntryKind.UNREAD and not _BOUND.search(entry.text)]
+    quoted = [
+        entry for entry in record.entries if entry.kind is EntryKind.UNREAD and not measures.BOUND.search(entry.text)
+    ]
     found = [(one, entry.words) for entry in quoted for one in measures.measured(fold(aligned(entry.text)))]
     once: dict[tuple[str, float], tuple[Measured, str]] = {}
     for one, words in (*((one, "") for one in record.results), *found):

@@ -285,7 +285,7 @@ def _lacked(sections: Sequence[ShownSection]) -> tuple[str, ...]:
 
 def _names_its_medicine(question: str, sections: Sequence[ShownSection]) -> bool:
     """Whether the first of ``sections`` names a medicine of the ``question``."""
-    named = [one.written for one in medicines.mentions(question) if one.ingredients and one.classes]
+    named = [one.written for one in medicines.mentions(question) if one.is_medicine]
     return any(name not in map(fold, section.lacks) for section in sections[:1] for name in named)
 
 

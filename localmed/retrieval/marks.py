@@ -58,6 +58,7 @@ _ASKS_AMOUNT = re.compile(
     r"|剂量|多少|用量|怎么用|毫克|几毫|几片|滴速|泵",
     re.IGNORECASE,
 )
+_Row = Sequence[tuple[str, str]]  # a table's row as (header, cell) pairs; empty for another line
 Similar = Callable[[Sequence[str]], Mapping[str, Sequence[float]]]  # ids of passages -> each line's similarity
 
 
@@ -128,8 +129,9 @@ def marked(
         further, never = named.missing_in(one, ranged)
         never = never or any(it.written in lacks for it in asked.subjects if not it.ingredients)
         never = never or not (named.conditions or ranged or _names_a_medicine(one, asked))
-        fits = _fitting(one.lines, [_cells(line) for line in one.lines], asked.typed)
-        scores = _scores(one, asked, near, [never or it for it in _left_out(one, asked, others, on, fits)])
+        rows = [_cells(line) for line in one.lines]
+        fits = _fitting(one.lines, rows, asked.typed)
+        scores = _scores(one, asked, near, [never or it for it in _left_out(one, asked, rows, others, on, fits)])
         made.append((replace(one, lacks=tuple(dict.fromkeys((*lacks, *further)))), scores, fits))
     nearest = max((score for _, scores, _ in made for score in scores), default=0.0)
     return tuple(
@@ -189,12 +191,12 @@ def _held(section: Section, asked: _Asked) -> frozenset[str]:
 
 
 def _left_out(
-    section: Section, asked: _Asked, others: Sequence[bool], on: Sequence[bool], fitting: Sequence[bool | None]
-) -> list[bool]:
+    section: Section, asked: _Asked, rows: Sequence[_Row], others: Sequence[bool], on: Sequence[bool],
+    fitting: Sequence[bool | None],
+) -> list[bool]:  # fmt: skip
     """Whether each line is not to be marked by itself."""
-    rows = [_cells(line) for line in section.lines]
 
-    def shares_nothing(row: Sequence[tuple[str, str]]) -> bool:
+    def shares_nothing(row: _Row) -> bool:
         return bool(row) and not asked.share(" ".join(cell for _, cell in row if not _DEGREE.fullmatch(cell)))
 
     def is_on_what_is_there(line: Line, its: bool) -> bool:
@@ -360,7 +362,7 @@ def _broader(written: str) -> Iterator[str]:
 
 def _is_on_a_medicine(text: str) -> bool:
     """Whether ``text`` names a medicine; what is also measured in blood ("glucose") is none."""
-    return any(one.ingredients and one.classes for one in medicines.mentions(text))
+    return any(one.is_medicine for one in medicines.mentions(text))
 
 
 @lru_cache(20_000)
@@ -370,13 +372,13 @@ def begins_with_a_medicine(line: str) -> bool:
     return bool(row and row.end() < len(line) and medicines.ingredients(row[2]))
 
 
-def _cells(line: Line) -> list[tuple[str, str]]:
+def _cells(line: Line) -> _Row:
     """The (header, cell) pairs of a table's row."""
     found = _CELL.findall(line.text) if line.passage.table else []
     return [(header.strip(), cell.strip()) for header, cell in found] if len(found) > 1 else []
 
 
-def _fitting(lines: Sequence[Line], rows: Sequence[Sequence[tuple[str, str]]], question: str) -> list[bool | None]:
+def _fitting(lines: Sequence[Line], rows: Sequence[_Row], question: str) -> list[bool | None]:
     """Whether each row's range contains a number of the ``question``; ``None`` for a line without a range.
 
     A lone number is a range if its table has ranges. Further cells count if the question gives a value of their
@@ -392,7 +394,7 @@ def _fitting(lines: Sequence[Line], rows: Sequence[Sequence[tuple[str, str]]], q
     return held
 
 
-def _holds_values(row: Sequence[tuple[str, str]], question: str) -> bool | None:
+def _holds_values(row: _Row, question: str) -> bool | None:
     """Whether the cells' ranges contain the values that ``question`` gives; ``None`` without such values."""
     held: dict[str, bool] = {}
     both = any(cell in ("and", "和", "且") for _, cell in row)

@@ -69,7 +69,7 @@ def subjects(read: Question) -> tuple[Subject, ...]:
         asked = one.ingredients != (one.written,) or one.written not in spelt  # "gentamycin" is read as gentamicin
         resisted = folded[: one.start].endswith("耐") or _RESISTS.match(folded, one.end)
         asked = asked and not resisted and one not in allergens
-        if asked and one.ingredients and one.classes:  # what is also measured in blood has no class
+        if asked and one.is_medicine:
             found.setdefault(one.ingredients, Subject(spelt.get(one.written, one.written), one.ingredients))
     folded = fold(f"{read.typed} {read.further}")
     for named in synonyms.named(folded):

@@ -205,6 +205,7 @@ _ANY_UNIT = r"%|[^\W\d_][^\s–—~～-]{0,24}?(?: ?m[²2])?"
 _ANY = Measure("", "", "", "", (0, 0), ((_ANY_UNIT, 1.0, 0.0),), bare=True)  # a number as it stands, whatever its unit
 
 
+BOUND = re.compile(r"[<>≥≤≧≦＜＞]")  # "eGFR >90" is no value
 KIDNEYS = ("eGFR", "creatinine clearance")  # either stands for the other in a table's ranges
 REDUCED = 60  # mL/min; below it kidneys do not work as they should
 _KIDNEYS = re.compile(r"\b(?:kidneys?|renal|nephr\w+|(?:haemo|hemo)?dialysis|creatinine)\b|肾(?!上腺)|肌酐|透析")

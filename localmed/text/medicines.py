@@ -44,6 +44,11 @@ class Mention:
     ingredients: tuple[str, ...]
     classes: tuple[str, ...]
 
+    @property
+    def is_medicine(self) -> bool:
+        """Whether it is one medicine or combination: a class has no ingredient, what is also measured no class."""
+        return bool(self.ingredients and self.classes)
+
 
 @dataclass(slots=True)
 class _Table:
@@ -219,7 +224,7 @@ def _denied_allergens(sentence: str) -> list[str]:
 @cache
 def _no_allergy() -> tuple[re.Pattern[str], ...]:
     """What denies an allergy or tells of a relative's, what answers a label, a word for an allergy, what undoes it."""
-    entry = table("records")["no_allergy"]
+    entry = {**table("records")["no_allergy"], "relative_en": table("records")["relative"]["en"]}
     words = {name: in_words(one) if name.endswith("en") else in_characters(one) for name, one in entry.items()}
     joint = rf"(?:[、/]|[或及和与]|,?\s*\b(?:or|nor|and)\b|[,，](?=(?:\s*{_MASK}+\s*[,，]?)*\s*\b(?:or|nor)\b))"
     before = rf"(?P<denies>\b(?:{words['denies_en']})|{words['denies_zh']})|\b(?:{words['no_en']})|{words['no_zh']}"

@@ -113,7 +113,6 @@ _SAYS_NONE = re.compile(
 # Values: a name, a number (or a pressure) and its unit; in brackets perhaps the normal range.
 _COMMA = re.compile(r"[,，;；。]|\.(?!\S)")
 _RANGE = re.compile(r"[(（\[][^()（）\[\]\n]{0,24}\d[\d.]*\s?[-–~]\s?\d[\d.]*[^()（）\[\]\n]{0,12}[)）\]]")
-_BOUND = re.compile(r"[<>≥≤≧≦＜＞]")
 _GOES_ON = re.compile(r"\s*(?:[-–~～<>≥≤/(（]|to\b|at\b|以上|以下|至|到)")
 _TO_NEXT = re.compile(r"\s*(?:[-–~～]|to\b|至|到)\s*\d")
 _TREND = re.compile(  # not in "SpO2 91"
@@ -460,7 +459,7 @@ def _read_results(prose: _Prose) -> Iterator[Measured]:
 
 def _is_plain(text: str, value: Measured) -> bool:
     """Whether a value in a sentence is one number: no bound, range, rate or second value."""
-    return not _BOUND.search(text, value.start, value.end) and not _GOES_ON.match(text, value.end)
+    return not measures.BOUND.search(text, value.start, value.end) and not _GOES_ON.match(text, value.end)
 
 
 def _is_range(text: str, value: Measured) -> bool:
@@ -526,7 +525,7 @@ def _is_values(line: str) -> bool:
 
 
 def _result_entry(prose: _Prose, kind: EntryKind, result: Measured) -> RecordEntry:
-    bound = _BOUND.search(prose.text, result.start, result.end)
+    bound = measures.BOUND.search(prose.text, result.start, result.end)
     text = f"{measure_name(result, prose.language)}: {bound[0] if bound else ''}{result.written}"
     return prose.entry(kind, result.start, result.end, text)
 
