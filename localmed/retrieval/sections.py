@@ -7,37 +7,19 @@ introduces them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, groupby, permutations
-from statistics import median
+from itertools import groupby
 
 from localmed.domain import Hit, Passage
 from localmed.domain.findings import Line, Question, Section
 from localmed.library.lexical import LexicalIndex
-from localmed.retrieval.guide import named as department_named
-from localmed.retrieval.marks import GENERAL, NAMED, Similar, marked, of_condition, text_of, things
-from localmed.retrieval.subjects import subjects
-from localmed.text import measures, medicines, synonyms
+from localmed.retrieval import order
+from localmed.retrieval.marks import Similar, marked
 from localmed.text.furniture import line_spans
-from localmed.text.language import content_words, detect, fold
-from localmed.text.negation import after_denial, denied
-from localmed.text.tables import Names, cues
+from localmed.text.tables import cues
 
-FIRST = 4  # hits that are surely seen
-FULLEST = 3  # sections of which one that names all of the question is moved to the front
-DEPARTMENTS = 8  # headings of a guide to departments at least
-READ = 100  # passages of a document that are read for a medicine
-ENTRIES, ENTRY = 20, {"en": 120, "zh": 40}  # headings of a dictionary at least; characters of most entries at most
 LONGEST = 6_000  # characters of a section; a longer one is cut around its best passage
 POPULATION = 300  # characters on a study's population; the first sentence is always whole
-_PLACE = re.compile(
-    r"\b(?:where|phones?|telephone|ext(?:ension)?|floors?|opening|hours|refer\w*|clinics?|departments?)\b"
-    r"|哪|几楼|电话|分机|门诊|科室|挂号"
-)
-_BEYOND = re.compile(r"\b(?:on|with|in|for|of|after|at|since|by)\b")  # "won't wake up on morphine"
-_ABLE = re.compile(r"\b(?:can|able to) (?!not\b|hardly\b|barely\b|only\b)(\w+)")
-_CLAUSE = re.compile(r"[,.;:?!，。；：？！](?!\d)|\b(?:and|but)\b")
 
 
 def sections(
@@ -57,9 +39,7 @@ def sections(
     """
     seen: set[str] = set()
     taken: list[Section] = []
-    headed = _with_heading(found, f"{read.typed} {read.further}", document, min(most, FIRST))
-    headed = _with_medicines(headed, read, document, min(most, FIRST), lacking)
-    for hit in _with_range(headed, read.with_units):
+    for hit in order.of_hits(found, read, document, most, lacking):
         if hit.passage.id in seen or len(taken) == most:
             continue
         passages = document(hit.passage.document_id)
@@ -70,216 +50,7 @@ def sections(
             study = studies(hit.passage.collection)
             population = tuple(_population(passages)) if study else ()
             taken.append(Section(hit, lines, len(shown) < len(whole), study, population))
-    in_order, contrary = _as_denied(taken, read.typed, index.analyse)
-    marks = marked(in_order, read, index, similar, lacking)
-    marks = tuple(one.without_marks() if one.best in contrary else one for one in marks)
-    ordered = _fullest_first(marks, read)
-    return _entries_later(ordered, read.typed, index.analyse, document)
-
-
-def _fullest_first(found: Sequence[Section], read: Question) -> tuple[Section, ...]:
-    """``found`` with sections on a dangerous value before others, of these what lacks less first; without such a
-    value, of the first few one that lacks nothing first.
-
-    "INR 9, vitamin K": what is to be done at such an INR before what to eat.
-    """
-    values = {one.written for one in read.beyond}
-    if values and not things(read, NAMED):
-        return tuple(sorted(found, key=lambda one: len(one.lacks) if values & {*one.lacks} else 0))
-    place = next((place for place, one in enumerate(found[:FULLEST]) if not one.lacks), 0)
-    return (*found[place : place + 1], *found[:place], *found[place + 1 :])
-
-
-def _entries_later(
-    found: Sequence[Section],
-    question: str,
-    analyse: Callable[[str], Iterable[str]],
-    document: Callable[[str], Sequence[Passage]],
-) -> tuple[Section, ...]:
-    """``found`` with entries of dictionaries and of the guide to departments without marks, behind the first others.
-
-    "INR 8.4, what to do?" asks for no definition; "what is the INR?" does, and so does what only an entry names.
-    """
-    asked = {*analyse(" ".join(content_words(fold(question))))}
-    fewest = min((len(one.lacks) for one in found), default=0)
-
-    def is_entry(one: Section) -> bool:
-        named = {*analyse(" ".join(one.best.passage.headings[-1:]))}
-        own = document(one.best.passage.document_id)
-        if asked <= named or (fewest == len(one.lacks) < min((len(it.lacks) for it in found if it != one), default=0)):
-            return False
-        return _is_dictionary(own) or (_is_guide(own) and not _PLACE.search(fold(question)))
-
-    entries = {id(one) for one in found if is_entry(one)}
-    plain = [one.without_marks() if id(one) in entries else one for one in found]
-    later = [new for new, one in zip(plain, found[:FULLEST]) if id(one) in entries]  # noqa: B905  the first ones
-    others = [one for one in plain if one not in later]
-    return (*others[:FULLEST], *later, *others[FULLEST:])
-
-
-def _is_guide(document: Sequence[Passage]) -> bool:
-    """Whether most headings of ``document`` name departments."""
-    headings = {one.headings[-1] for one in document if one.headings}
-    return len(headings) >= DEPARTMENTS and 2 * sum(map(bool, map(department_named, headings))) > len(headings)
-
-
-def _is_dictionary(document: Sequence[Passage]) -> bool:
-    """Whether ``document`` has many headings with a few words each."""
-    lengths = [sum(len(one.text) for one in group) for _, group in groupby(document, key=lambda one: one.headings)]
-    longest = ENTRY[detect(document[0].text)] if document else 0
-    return len(lengths) >= ENTRIES and median(lengths) <= longest
-
-
-def _with_range(found: Sequence[Hit], question: str) -> list[Hit]:
-    """``found``; a passage with a range that holds a value of the question is the second at the latest, if any has one.
-
-    "INR 8.5": what is to be done "when the INR is above 5.0" has one word in common with the question. It is the first
-    if the one before it says only what the value should be.
-    """
-    holds = measures.range_of(question, measures.falls_in_sentence)
-    if not found or holds is None:
-        return list(found)
-    aims = measures.range_of(question, measures.misses_target, measures.outside_reference)
-    lines = [[hit.passage.text[slice(*span)] for span in line_spans(hit.passage)] for hit in found]
-    place = next((place for place, texts in enumerate(lines) if any(map(holds, texts))), 0)
-    first = 0 if aims and any(map(aims, lines[0])) else 1
-    return [*found[:first], found[place], *found[first:place], *found[place + 1 :]] if place > first else list(found)
-
-
-def _with_heading(
-    found: Sequence[Hit], question: str, document: Callable[[str], Sequence[Passage]], place: int
-) -> list[Hit]:
-    """``found``, with a passage of the first documents whose heading names what the question does as the ``place``-th.
-
-    "NEWS 7, lactate 4, which antibiotic?" has most words in common with the section on lactate. Nothing is moved for
-    what the titles or headings of the first ones name.
-    """
-    before, after = found[: place - 1], found[place - 1 :]
-    headed = [f"{fold(hit.passage.title)} {_heading(hit.passage)}" for hit in before]
-    folded = fold(question)
-    for thing in synonyms.named(folded):
-        names = Names(thing.names)
-        no_subject = thing.asking or GENERAL & {*thing.names} or denied(folded, thing.start)
-        if no_subject or any(map(names.matches, headed)):
-            continue
-        for name in dict.fromkeys(hit.passage.document_id for hit in before):
-            for passage in document(name):
-                heading = _heading(passage)
-                if any(not denied(heading, match.start) for match in names.matches(heading)):
-                    hit = next((hit for hit in found if hit.passage.id == passage.id), Hit(passage))
-                    return [*before, hit, *(it for it in after if it != hit)]
-    return list(found)
-
-
-def _with_medicines(
-    found: Sequence[Hit],
-    read: Question,
-    document: Callable[[str], Sequence[Passage]],
-    place: int,
-    lacking: Sequence[str],
-) -> list[Hit]:
-    """``found``, with a passage on a medicine asked about that the sections of the first ones lack as the ``place``-th.
-
-    "Lactate 4.2 after 30 mL/kg, noradrenaline?": numbers put out what is asked for. Looked for are the hits, then the
-    documents of the first ones.
-    """
-    before, after = found[: place - 1], found[place - 1 :]
-    sections_of = [section_of(hit.passage, document(hit.passage.document_id)) for hit in before]
-    named = [medicines.names(_all_of(section)) for section in sections_of]
-    for asked in subjects(read):
-        if not asked.ingredients or asked.written in lacking or any(map(asked.is_among, named)):
-            continue
-        own = dict.fromkeys(hit.passage.document_id for hit in before)
-        near = (Hit(passage) for name in own for passage in document(name)[:READ])
-        for hit in chain(after, near):
-            if asked.is_among(medicines.names(_all_of((hit.passage,)))):
-                return [*before, hit, *(it for it in after if it != hit)]
-    return list(found)
-
-
-def _all_of(section: Sequence[Passage]) -> str:
-    return " ".join((section[0].title, *section[0].headings, *(one.text for one in section)))
-
-
-def _heading(passage: Passage) -> str:
-    """The last heading above a passage, folded; "" if it is the document's title."""
-    last = fold(" ".join(passage.headings[-1:]))
-    return "" if last == fold(passage.title) else last
-
-
-def _as_denied(
-    found: Sequence[Section], question: str, analyse: Callable[[str], Iterable[str]]
-) -> tuple[list[Section], list[Hit]]:
-    """``found`` with the heading that fits first, where of two of one document only one fits the question, and the hits
-    of the others: one denies what the question does; one denies what somebody can; or one says the opposite
-    ("unconscious, not awake").
-
-    "Can swallow" and "cannot swallow" have one meaning to encoders, and nearly the same words. Only a denial counts:
-    what a question says is mostly what the whole document is about.
-    """
-
-    def words(clause: str) -> tuple[frozenset[str], frozenset[str]]:
-        """The content words of a clause that it says, and that it denies."""
-        reach = _BEYOND.split(after_denial(fold(clause)))[0]
-        no = frozenset(analyse(" ".join(content_words(reach))))
-        return frozenset(analyse(" ".join(content_words(clause)))) - no, no
-
-    ordered, clauses = list(found), [words(clause) for clause in _CLAUSE.split(question)]
-    denied_words = frozenset[str]().union(*(no for _, no in clauses)).difference(*(yes for yes, _ in clauses))
-    folded, opposites = fold(question), _opposites(question)
-    able = (match[1] for match in _ABLE.finditer(folded) if not denied(folded, match.start()))
-    able_words = frozenset(analyse(" ".join(able))) - denied_words
-    contrary = list[Hit]()
-    if not (denied_words or able_words or opposites):
-        return ordered, contrary
-    heads = [(words(" ".join(one.best.passage.headings[-1:])), _heading(one.best.passage)) for one in found]
-    for (first, (says, above)), (second, (says_too, below)) in permutations(zip(found, heads, strict=True), 2):
-        of_one = first.best.passage.document_id == second.best.passage.document_id
-        fits = (
-            says[0] & says_too[1] & denied_words
-            or says[1] & says_too[0] & able_words
-            or any(not_so.matches(above) and not so.matches(above) and so.matches(below) for so, not_so in opposites)
-        )
-        if of_one and fits:
-            contrary.append(first.best)
-            if ordered.index(first) < ordered.index(second):
-                ordered.remove(second)
-                ordered.insert(ordered.index(first), second)
-    return ordered, contrary
-
-
-def _opposites(question: str) -> list[tuple[Names, Names]]:
-    """The names of each thing that a question says, and what one of them denies: "not awake"."""
-    folded = fold(question)
-    named = [one for one in synonyms.named(folded) if not folded[: one.start].endswith("not ")]
-    said = [one.names for one in named if not denied(folded, one.start)]
-    return [(Names(names), Names(no)) for names in said if (no := [one[4:] for one in names if one[:4] == "not "])]
-
-
-def others_answer_better(read: Question, own: Sequence[Section], others: Sequence[Section]) -> bool:
-    """Whether only ``others`` are on what the question names.
-
-    Either one of them names all of it and none of ``own`` does, or only they have a condition of the question in a
-    title or heading, all of its conditions and procedures in one section, or a range that a value of it is in.
-    """
-    holds = measures.range_of(read.with_units)
-
-    def ranged(sections: Sequence[Section]) -> bool:
-        return holds is not None and any(holds(line.text) for one in sections for line in one.lines)
-
-    called = (name for one in read.beyond for name in of_condition(one))
-    names = Names({*called, *(name for one in things(read, ("conditions",)) for name in one.names)})
-
-    def headed(sections: Sequence[Section]) -> bool:
-        return any(names.matches(fold(" ".join((it.best.passage.title, *it.best.passage.headings)))) for it in sections)
-
-    each = [Names(one.names) for one in things(read, NAMED)]
-
-    def on_all(sections: Sequence[Section]) -> bool:
-        return len(each) > 1 and any(it.marks and all(of.matches(text_of(it)) for of in each) for it in sections)
-
-    complete = any(it.marks and not it.lacks for it in others) and all(it.lacks for it in own)
-    return complete or any(only(others) and not only(own) for only in (headed, on_all, ranged))
+    return order.of_sections(marked(taken, read, index, similar, lacking), read, index.analyse, document)
 
 
 def section_of(passage: Passage, document: Sequence[Passage]) -> tuple[Passage, ...]:

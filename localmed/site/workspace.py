@@ -35,9 +35,9 @@ from localmed.process.hooks import Hooks
 from localmed.retrieval import concepts, studies
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.marks import Similar
+from localmed.retrieval.order import others_answer_better
 from localmed.retrieval.question import read as understood
 from localmed.retrieval.search import HybridSearch
-from localmed.retrieval.sections import others_answer_better
 from localmed.retrieval.sections import sections as in_sections
 from localmed.retrieval.studies import Study
 from localmed.retrieval.subjects import absent, closeness, subjects

@@ -26,8 +26,9 @@ from localmed.library.lexical import LexicalIndex
 from localmed.library.library import Library
 from localmed.presentation import finding as shown
 from localmed.retrieval.marks import MARKS
+from localmed.retrieval.order import others_answer_better
 from localmed.retrieval.question import read
-from localmed.retrieval.sections import LONGEST, others_answer_better, sections
+from localmed.retrieval.sections import LONGEST, sections
 from localmed.text.furniture import states_nothing
 from localmed.workflows.receipts import shown_section
 from tests.fakes import HashedWords, built
