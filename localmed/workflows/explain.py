@@ -156,10 +156,11 @@ def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: P
     for text in (task.order, *task.questions):
         if (yield from screened(text, plan, own_words=False)):
             return refused(text, plan, provenance, "explain")
-    struck, length = strike_identifiers(task.order), len(task.order)
-    task, order = replace(task, order=struck), struck[:CHARACTERS]
+    length, questions = len(task.order), tuple(map(strike_identifiers, task.questions))
+    task = replace(task, order=strike_identifiers(task.order), questions=questions)
+    order = task.order[:CHARACTERS]
     notes: Notes = (message("explain.order_cut", characters=length, read=CHARACTERS),) if length > CHARACTERS else ()
-    if any(STRUCK in strike_identifiers(text) for text in (struck, *task.questions)):
+    if any(STRUCK in text for text in (task.order, *task.questions)):
         notes += (message("explain.struck", mark=STRUCK),)
     language, cited = detect(order), _Cited()
     terms, more = yield from _terms(order, plan)
@@ -478,7 +479,7 @@ def _asked(
         # A mere likeness to a disclosure refuses no order: "What if I forget the tablet?" is like one. Staff are told.
         like = yield from finding.likened(question, plan)
         part = QuestionPart(
-            strike_identifiers(question),
+            question,
             searched_as=alone if alone != question else "",
             nearest=nearest,
             signs=red_flags(question),

@@ -347,7 +347,12 @@ def test_a_term_that_its_line_denies_is_not_explained(order: str) -> None:
     ],
 )
 def test_who_the_patient_is_stands_neither_in_the_answer_nor_on_the_leaflet(order: str, name: str) -> None:
-    answer = replace(run(ExplainInput(order, None, (f"{order.splitlines()[0]}: may I stop?",))), released_by="N")
+    served = Served()
+    task = ExplainInput(order, None, (f"{order.splitlines()[0]}: may I stop?",))
+    answer = replace(run(task, served=served), released_by="N")
+    assert name not in str([one for one in served.requests if isinstance(one, Find | Perform)]), (
+        "nor is it searched for"
+    )
     page = leaflet(answer, "2026-01-02")
     assert name not in page + plain(view(answer)) + answer.question
     told = in_words(message("explain.struck", mark=STRUCK), answer.language)
