@@ -29,7 +29,8 @@ LINES = 80  # of an order that are restated: the same page
 # The part of an address before its @ has 64 characters at most (RFC 5321); without a bound a long word takes minutes.
 IDENTIFYING = re.compile(
     r"(?:\b(?i:tel|phone|mobile|mrn|id|email|ssn|dob)\b[.:：#]?\s*|(?:电话|手机|住院号|病历号|身份证号?)[:：]?\s*)?"
-    r"(?:\d{5,}[\dXx]?|[^\s@]{1,64}@\S+|\d{3,4}-\d{3,4}(?:-\d+)?|\b\d{1,4}[/-]\d{1,2}[/-]\d{1,4}\b)"
+    r"(?:\d{5,}[\dXx]?|[^\s@]{1,64}@\S+|\d{3,4}-\d{3,4}(?:-\d+)?|\b\d{1,4}[/-]\d{1,2}[/-]\d{1,4}\b"
+    r"|\[…\])"  # what was struck before
 )
 
 

@@ -157,6 +157,7 @@ def test_a_question_that_names_the_patient_is_not_taken(question: str) -> None:
         ("I am Jane Zyxwvut. Can I stop this drug?", "Can I stop this drug?"),
         ("Jane Zyxwvut asks, tel 555-123-4567: is this condition serious?", "asks, : is this condition serious?"),
         ("我叫张三，这个药饭前吃吗？", "这个药饭前吃吗？"),
+        ("I am Jane Zyxwvut, tel […]. Can I stop this drug?", "Can I stop this drug?"),  # struck before
     ],
 )
 def test_a_follow_up_question_says_nothing_of_who_asks(question: str, alone: str) -> None:
