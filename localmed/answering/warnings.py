@@ -1,14 +1,13 @@
-"""What a patient's record has to do with the lines that an answer quotes: both sides quoted, nothing judged.
+"""What a patient's record has to do with lines of the library: both sides quoted, nothing judged.
 
 - Allergy: a line names the medicine, a member of the class, or one of a class that may react like it. What the record
   denies, or tells of a relative, is no allergy.
-- Pregnancy: a line warns of it, and is on a medicine taken, asked about or proposed.
-- Interaction: a list of terms names one; or a line names a medicine of the record and one asked about or another of the
-  record. A line under the name of one medicine counts for it, and the name of a class for its members, if it warns or
-  tells of an effect. One that the sources only propose counts by its own name in a line that warns or tells.
-- Caution: a line warns and names a medicine of the record or its class.
-- Limit: a line gives a range for a medicine taken, asked about or proposed, and a value of the record is in it.
-- Value: a value of the record is in a range that a line gives, or misses a target or reference range.
+- Pregnancy, problem or value: a line is on a medicine taken, asked about or proposed, and speaks of pregnancy, warns
+  and names the problem, or gives a range that contains the value or a target that it misses. A line on no medicine
+  counts for a value in near sections.
+- Caution: a line warns and names a medicine of the record or its class. Outside the near sections it must also name a
+  medicine asked about or proposed, or another of the record. What the two do to each other is not judged.
+- Interaction: a list of terms names one.
 
 A table's row on another medicine never counts, nor does a medicine that the record calls stopped. Other entries that
 are only quoted from the record count: the reader decides. Limits of doses, ages and other reactions across classes are
@@ -18,8 +17,8 @@ not judged.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from localmed.domain import Passage, Statement
@@ -30,7 +29,7 @@ from localmed.retrieval.marks import begins_with_a_medicine
 from localmed.text import measures, medicines
 from localmed.text.language import aligned, detect, fold
 from localmed.text.negation import denies, tells_of_an_effect, warns
-from localmed.text.synonyms import Named
+from localmed.text.synonyms import is_in, named
 from localmed.text.tables import Names, cues
 
 Known: TypeAlias = Mapping[tuple[str, float], tuple[Measured, str]]  # with the record's words of what it only quotes
@@ -40,7 +39,6 @@ NAMED = (EntryKind.MEDICINE, EntryKind.NAMED)
 _REACTION, _PREGNANCY = cues("records", "quoted"), cues("records", "pregnancy")
 _STOPPED, _NOT_STOPPED = cues("records", "stopped"), cues("records", "not_stopped")
 _VALUE = r"(?:\s*(?:was|is|of|[:=]))?\s*\d[\d.]*(?!\s*(?:m?g|mcg|ml|tab|cap|[%\d.])|\s*mmol\s+(?:bd|tds|od|daily))"
-_ALTERNATIVE = re.compile(r"\s*(?:[,，、/]|(?P<or>,?\s*\bor\b|或))\s*(?:(?:an?|the)\s+)?")
 _CLAUSE = re.compile(r"[^,，;；。.]+")
 _BETWEEN = re.compile(r"[;；]\s*")  # cells of a row
 _AND = re.compile(r"\s*(?:and\b|并?且|和|及)\s*", re.IGNORECASE)  # a cell between two ranges, or before the second
@@ -74,14 +72,18 @@ class Quote:
 class Concern:
     """The medicines that lines are read for: ``own`` of the record, ``asked`` about, or ``proposed`` by the sections.
 
-    ``kinds`` of treatment are asked about; names are told in ``language``.
+    Names are told in the language of the ``question``.
     """
 
     own: frozenset[str]
     asked: frozenset[str]
     proposed: frozenset[str]
-    kinds: Sequence[Named] = ()
-    language: str = "en"
+    question: str = ""
+
+    @property
+    def language(self) -> str:
+        """The reader's language."""
+        return detect(self.question)
 
     @property
     def all(self) -> frozenset[str]:
@@ -128,12 +130,14 @@ def all_taken(record: PatientRecord) -> frozenset[str]:
 
 
 def _each_once(record: PatientRecord) -> list[RecordEntry]:
-    """The entries that name medicines; of those with the same ingredients the first of a list, if any, else all."""
-    listed: dict[frozenset[str], RecordEntry] = {}
-    for entry in record.entries:
-        if entry.kind is EntryKind.MEDICINE:
-            listed.setdefault(taken(entry), entry)
-    return [one for one in record.entries if (own := taken(one)) and listed.get(own, one) == one]
+    """The entries that name medicines: of those with the same ingredients a list's, or all sentences as one."""
+    listed: dict[frozenset[str], list[RecordEntry]] = {}
+    for entry in sorted(record.entries, key=lambda it: it.kind is not EntryKind.MEDICINE):
+        of = listed.setdefault(taken(entry), [])
+        if not of or entry.kind is of[0].kind is EntryKind.NAMED:
+            of.append(entry)
+    words = {own: " … ".join(dict.fromkeys(it.words for it in of)) for own, of in listed.items() if own}
+    return [replace(listed[own][0], words=told) for own, told in words.items()]
 
 
 def _is_on_another(text: str, asked: Set[str]) -> bool:
@@ -173,188 +177,111 @@ def listed_interactions(record: PatientRecord, named: str, relations: Sequence[R
                     yield InteractionPart(entry, named, relation.source.collection)
 
 
-def told_together(text: str, above: Set[str], of: Concern) -> Set[tuple[str, str]]:
-    """The pairs of an ``own`` and another medicine, or kind of treatment, that a line names.
+def cautions(record: PatientRecord, near: Sequence[Quote], far: Sequence[Quote], of: Concern) -> Iterator[CautionPart]:
+    """The record's medicines that warnings name, or whose class they name: ``far`` ones together with another.
 
-    A line under a name, with the name of a class, or on a medicine that is only proposed tells of a pair only if it
-    warns or tells of an effect, and so does a table's row, which tells of its own medicine. Alternatives are no pair.
-    A line under the name of an ``own`` medicine tells of each of the ``kinds`` of treatment that it names.
+    Left out are near rows on a medicine that is not asked about, and near lines for another range of the results.
     """
-    written, folded, cells = medicines.ingredients(text), fold(text), _cells(text)
-    of_kinds = {(mine, one.written) for one in of.kinds if Names(one.names).matches(folded) for mine in above & of.own}
-    tells = warns(cells) or tells_of_an_effect(cells)
-    forbids, is_row = tells or denies(fold(cells)), cells != text
-    if _is_on_another(text, of.all) or (is_row and not forbids):
-        return of_kinds
-    words: dict[str, tuple[str, ...]] = {name: (name,) for name in written & (of.own | of.asked)}
-    words |= _of_classes(text, (of.own | of.asked) - written) if tells else {}
-    words |= {name: (name,) for name in above & (of.own | of.asked) - words.keys()} if tells and words else {}
-    words |= {name: (name,) for name in written & of.proposed} if forbids else {}
-    lists = _alternatives(folded, words, tells)
-    first = medicines.ingredients(_BETWEEN.split(text)[0]) if begins_with_a_medicine(text) else words.keys()
-    return of_kinds | {
-        (mine, other)
-        for mine in words.keys() & of.own
-        for other in words.keys() - {mine}
-        if (other in of.own | of.asked or mine in written)
-        and first & {mine, other}
-        and words[mine] != words[other]
-        and not any({*words[mine]} & names and {*words[other]} & names for names in lists)
-    }
-
-
-def _of_classes(text: str, rest: Set[str]) -> dict[str, tuple[str, ...]]:
-    """Of the ``rest`` of the medicines: the words for their classes in a line."""
-    if not medicines.named_in("; ".join(sorted(rest)), text, pairs=True):
-        return {}
-    return {name: found for name in rest if (found := medicines.named_in(name, text, pairs=True))}
-
-
-def _alternatives(folded: str, words: Mapping[str, tuple[str, ...]], tells: bool) -> list[set[str]]:
-    """The names that only commas or "or" part; where a line ``tells``, only lists with an "or"."""
-    named = {one.written: {one.written, *one.ingredients} for one in medicines.mentions(folded)}
-    named |= {word: {word} for found in words.values() for word in found if word not in named}
-    lists, end = list[tuple[set[str], bool]](), -1
-    names = "|".join(re.escape(name) for name in sorted(named, key=len, reverse=True))
-    for one in re.finditer(rf"(?P<name>{names})s?", folded) if named else ():
-        joint = _ALTERNATIVE.fullmatch(folded, end, one.start()) if end >= 0 else None
-        others, either = lists.pop() if joint else (set(), False)
-        lists.append((others | named[one["name"]], either or bool(joint and joint["or"])))
-        end = one.end()
-    return [names for names, either in lists if either or not tells]
-
-
-def interactions(record: PatientRecord, quotes: Sequence[Quote], of: Concern) -> Iterator[InteractionPart]:
-    """The record's medicines that lines name with an asked or proposed one, another of the record, or ``kinds``."""
-    told = set[tuple[str, str, str]]()
-    pairs = [(one.statement, told_together(one.text, one.above, of)) for one in quotes]
+    read = [
+        one for one in near if not _is_on_another(one.text, of.asked) and any(map(warns, _clauses(one.text, record)))
+    ]
+    of_two = dict.fromkeys(one for one in far if one not in read and _names_two(one, of))
     for entry in _each_once(record):
-        mine = taken(entry)
-        found: dict[Statement, list[str]] = {}
-        for statement, of_line in pairs:
-            for one, other in sorted(of_line):
-                if (
-                    one in mine and other not in mine and (other, one, statement.text) not in told
-                ):  # not from both sides
-                    told.add((one, other, statement.text))
-                    found.setdefault(statement, []).append(of.called(other))
-        kept = _in_language([*found.items()], of.language)
-        if names := sorted({name for of_line in kept.values() for name in of_line}):
-            yield InteractionPart(entry, ", ".join(names), "", tuple(kept)[:QUOTED])
+        named = [(one.statement, medicines.named_in(entry.text, one.text)) for one in read]
+        named += [(one.statement, _named(one, taken(entry), of)) for one in of_two]
+        kept = _in_language([(one, names) for one, names in named if names], of.language)
+        if names := dict.fromkeys(name for written in kept.values() for name in written):
+            yield CautionPart(entry, tuple(names), tuple(kept)[:QUOTED])
 
 
-def cautions(
-    record: PatientRecord, of: Concern, statements: Sequence[Statement], told: Set[str]
-) -> Iterator[CautionPart]:
-    """The record's medicines that warnings among ``statements`` name, or whose class they name.
+def _names_two(one: Quote, of: Concern) -> bool:
+    """Whether a line warns, denies or tells of an effect, and names a medicine of the record and another one."""
+    cells = _cells(one.text)
+    if not (warns(cells) or denies(fold(cells)) or tells_of_an_effect(cells)) or _is_on_another(one.text, of.all):
+        return False
+    words = {name: _written(name, one) for name in of.all}
+    words = {name: found for name, found in words.items() if found}
+    return any(not {*words[name]} & {*found} for name in words.keys() & of.own for found in words.values())
 
-    Left out are a table's rows on a medicine that was not ``asked`` about, the texts that an interaction has ``told``,
-    and what is for another range of the results.
-    """
+
+def _written(name: str, one: Quote) -> tuple[str, ...]:
+    """The words of a line, or the heading above it, for an ingredient or its classes."""
+    return medicines.named_in(name, one.text, pairs=True) or ((name,) if name in one.above else ())
+
+
+def _named(one: Quote, own: Set[str], of: Concern) -> tuple[str, ...]:
+    """The words for ``own`` medicines in a line, or else their names above it."""
+    written = medicines.named_in("; ".join(sorted(own)), one.text, pairs=True)
+    return written or tuple(of.called(name) for name in sorted(own & one.above))
+
+
+def said_of_medicines(record: PatientRecord, quotes: Sequence[Quote], of: Concern) -> Iterator[CautionPart]:
+    """The record's pregnancy, problems and values: each with its lines on medicines taken, asked about or proposed."""
+    on = {one: names for one in quotes if (names := _medicines_of(one, of))}
+    known = known_values(record)
+    for entry in sorted(record.entries, key=lambda it: it.kind is not EntryKind.PREGNANCY):
+        if speaks := _speaks_of(entry, of.question):
+            told = [(one, names) for one, names in on.items() if any(map(speaks, _clauses(one.text, record)))]
+            yield from _said(entry, (), told, of)
+    by_values: dict[tuple[Measured, ...], list[tuple[Quote, tuple[str, ...]]]] = {}
+    for one, names in on.items():
+        if held := tuple(held_values(one.text, known)):
+            by_values.setdefault(held, []).append((one, names))
+    for held, found in by_values.items():
+        quoted = dict.fromkeys(known[it.name, it.value][1] for it in held)
+        yield from _said(RecordEntry(EntryKind.RESULT, "", "; ".join(filter(None, quoted))), held, found, of)
+
+
+def _clauses(text: str, record: PatientRecord) -> list[str]:
+    """The clauses of a row, or a sentence, but for those for another range of the results."""
     results = [(measures.by_name(one.name), one.value) for one in record.results]
-    warnings = [
-        one
-        for one in statements
-        if warns(_cells(one.text))
-        and not _is_on_another(one.text, of.asked)
-        and not measures.excludes(one.text, results)
-    ]
-    for entry in _each_once(record):
-        named = [(one, written) for one in warnings if (written := medicines.named_in(entry.text, one.text))]
-        own = [one for one in named if detect(one[0].text) == of.language] or named
-        own = [one for one in own if one[0].text not in told]
-        if names := dict.fromkeys(name for _, written in own for name in written):
-            yield CautionPart(entry, tuple(names), tuple(one for one, _ in own)[:QUOTED])
+    return [it for it in _BETWEEN.split(_cells(text)) if not measures.excludes(it, results)]
 
 
-def limits(record: PatientRecord, quotes: Sequence[Quote]) -> Iterator[CautionPart]:
-    """The record's medicines, each with lines on it that give a range with a value of the record, or a target missed.
+def _speaks_of(entry: RecordEntry, question: str) -> Callable[[str], object] | None:
+    """Whether a clause speaks of an entry's pregnancy, or warns and names its problem.
 
-    "If eGFR is below 30, stop metformin." A table's row counts if it begins with the medicine; a sentence also by its
-    class, or under its name.
+    What the ``question`` names is no reason against its treatment.
     """
-    known = known_values(record)
-    ranged = [(one, held) for one in quotes if (held := held_values(one.text, known))]
-    for entry in _each_once(record):
-        own = taken(entry)
-        of_own = {one.statement: held for one, held in ranged if is_on(one.text, one.above, own)}
-        if of_own:
-            names = dict.fromkeys(name for one in of_own for name in medicines.named_in(entry.text, one.text))
-            values = dict.fromkeys(value for held in of_own.values() for value in held)
-            yield CautionPart(entry, tuple(names), tuple(of_own)[:QUOTED], tuple(values))
+    if entry.kind is EntryKind.PREGNANCY and entry.text == "yes":
+        return _PREGNANCY.search
+    if entry.kind is not EntryKind.PROBLEM:
+        return None
+    asked = {name for one in named(question) for name in one.names}
+    problems = [one.names for one in named(entry.text) if is_in("conditions", one.written) and not asked & {*one.names}]
+    names = Names(name for one in problems for name in one)
+    return (lambda text: warns(text) and names.matches(fold(text))) if problems else None
 
 
-def limits_of_others(record: PatientRecord, quotes: Sequence[Quote], of: Concern) -> Iterator[CautionPart]:
-    """The record's values, with the lines for them on medicines that are asked about or proposed, not taken."""
-    known = known_values(record)
-    found = [
-        (one.statement, names, _bearing(one.text, known, of.asked))
-        for one in quotes
-        if (names := _others(one.text, one.above, of))
-    ]
-    kept = _in_language([(statement, names) for statement, names, held in found if held], of.language)
-    values = dict.fromkeys(one for statement, _, held in found for one in held if statement in kept)
-    if kept:
-        quoted = dict.fromkeys(known[one.name, one.value][1] for one in values)
-        entry = RecordEntry(EntryKind.RESULT, "", "; ".join(filter(None, quoted)))
-        told = dict.fromkeys(name for names in kept.values() for name in names)
-        yield CautionPart(entry, tuple(told), tuple(kept), tuple(values))
+def _said(
+    entry: RecordEntry, values: tuple[Measured, ...], found: Sequence[tuple[Quote, tuple[str, ...]]], of: Concern
+) -> Iterator[CautionPart]:
+    if kept := _in_language([(one.statement, names) for one, names in found], of.language):
+        yield CautionPart(
+            entry, tuple(dict.fromkeys(it for names in kept.values() for it in names)), tuple(kept), values
+        )
 
 
-def _others(text: str, above: Set[str], of: Concern) -> tuple[str, ...]:
-    """The medicines not taken that a line is on: by name, or if asked about also by class or heading.
+def _medicines_of(one: Quote, of: Concern) -> tuple[str, ...]:
+    """The medicines that a line is on: by name, by class, or by the heading of a line that names none.
 
-    A table's row is on the medicine that it begins with: the one for a value is told beside the value.
+    An entry of a list is on the medicine that it begins with; another row of a table is on none.
     """
-    in_list = begins_with_a_medicine(text)
-    if _cells(text) != text and not in_list:
+    in_list = begins_with_a_medicine(one.text)
+    if _cells(one.text) != one.text and not in_list:
         return ()
-    own_cell = _BETWEEN.split(text)[0] if in_list else text
-    written = [
-        _name(it, of)
-        for it in medicines.mentions(own_cell)
-        if it.ingredients and {*it.ingredients} <= of.asked | of.proposed and not {*it.ingredients} <= of.own
-    ]
-    return tuple(written) or tuple(of.called(name) for name in sorted(of.asked - of.own) if is_on(text, above, {name}))
+    own_cell = _BETWEEN.split(one.text)[0] if in_list else one.text
+    mentions = [it for it in medicines.mentions(own_cell) if it.ingredients]
+    written = [_name(it, of) for it in mentions if {*it.ingredients} <= of.all]
+    taken_or_asked = of.own | of.asked
+    classes = () if in_list else medicines.named_in("; ".join(sorted(taken_or_asked)), own_cell)
+    above = () if mentions else tuple(of.called(name) for name in sorted(one.above & taken_or_asked))
+    return tuple(written) or classes or above
 
 
 def _name(mention: medicines.Mention, of: Concern) -> str:
     as_written = len(mention.ingredients) > 1 and mention.written.isascii() is (of.language == "en")
     return mention.written if as_written else of.called(*mention.ingredients) or mention.written
-
-
-def _bearing(text: str, known: Known, asked: Set[str]) -> list[Measured]:
-    """The values that a line is for; in a row on an ``asked`` medicine also those that it names without a range."""
-    held = held_values(text, known)
-    if not (begins_with_a_medicine(text) and asked & medicines.ingredients(_BETWEEN.split(text)[0])):
-        return held
-    named = [one for one in measures.mentioned(_cells(text)) if not measures.gives_a_range(text, one)]
-    return [*held, *(one for one, _ in known.values() if one not in held and measures.by_name(one.name) in named)]
-
-
-def pregnancy(record: PatientRecord, quotes: Sequence[Quote], of: Concern) -> Iterator[CautionPart]:
-    """The record's pregnancy, with lines that warn of it and are on a medicine taken, asked about or proposed."""
-    entry = next((it for it in record.entries if it.kind is EntryKind.PREGNANCY and it.text == "yes"), None)
-    if entry:
-        warning = [one for one in quotes if _warns_of_pregnancy(one.text)]
-        taken_or_asked = sorted(of.own | of.asked)
-        found = [
-            (
-                one.statement,
-                (
-                    *(of.called(name) for name in taken_or_asked if is_on(one.text, one.above, {name})),
-                    *_others(one.text, one.above, of),
-                ),
-            )
-            for one in warning
-        ]
-        if kept := _in_language([(statement, names) for statement, names in found if names], of.language):
-            yield CautionPart(entry, tuple(dict.fromkeys(name for it in kept.values() for name in it)), tuple(kept))
-
-
-def _warns_of_pregnancy(text: str) -> bool:
-    parts = (part for part in _BETWEEN.split(_cells(text)) if _PREGNANCY.search(part))
-    return any(warns(part) or denies(fold(part)) for part in parts)
 
 
 def _in_language(found: Sequence[tuple[Statement, Sequence[str]]], language: str) -> dict[Statement, Sequence[str]]:
@@ -368,14 +295,6 @@ def _in_language(found: Sequence[tuple[Statement, Sequence[str]]], language: str
     return {statement: names for statement, names in found if statement in own or not told & keys(names)}
 
 
-def is_on(text: str, above: Set[str], own: Set[str]) -> bool:
-    """Whether a line is on one of the ``own`` ingredients; a table's row by its first cell."""
-    named = medicines.ingredients(text)
-    if _is_on_another(text, own):
-        return False
-    return bool(named & own or (not named and above & own) or medicines.named_in("; ".join(sorted(own)), text))
-
-
 def held_values(text: str, known: Known) -> list[Measured]:
     """The ``known`` values that are in ranges that a line gives, or that miss its targets."""
     alone = _has_both_kidneys(known)
@@ -387,26 +306,19 @@ def held_values(text: str, known: Known) -> list[Measured]:
     ]
 
 
-def bears_on(text: str, passage: Passage, record: PatientRecord, of: Concern) -> bool:
-    """Whether a line of the library tells of a pair of medicines, or of a pregnancy or limit of one of them."""
-    above, known = named_above(passage), known_values(record)
-    others = _others(text, above, of)
-    return bool(
-        told_together(text, above, of)
-        or (_warns_of_pregnancy(text) and (others or is_on(text, above, of.own | of.asked)))
-        or (is_on(text, above, of.own) and held_values(text, known))
-        or (others and _bearing(text, known, of.asked))
-    )
+def bears_on(one: Quote, record: PatientRecord, of: Concern) -> bool:
+    """Whether a line of the library tells of two medicines, or of a pregnancy or value and one of them."""
+    return _names_two(one, of) or any(True for _ in said_of_medicines(record, (one,), of))
 
 
-def has_a_range(text: str, passage: Passage, record: PatientRecord) -> bool:
+def has_a_range(one: Quote, record: PatientRecord) -> bool:
     """Whether a value of the record is outside a reference range, or in another range of a passage on its measure."""
-    subject = measures.mentioned(" ; ".join((passage.title, *passage.headings)))
+    above = one.passage and measures.mentioned(" ; ".join((one.passage.title, *one.passage.headings)))
     for value, _ in known_values(record).values():
         measure = measures.by_name(value.name)
-        own = measure in subject and measures.gives_a_range(text, measure)
-        if measures.outside_reference(text, measure, value.value) or (
-            own and measures.falls_in_sentence(text, measure, value.value, alone=True)
+        own = above and measure in above and measures.gives_a_range(one.text, measure)
+        if measures.outside_reference(one.text, measure, value.value) or (
+            own and measures.falls_in_sentence(one.text, measure, value.value, alone=True)
         ):
             return True
     return False

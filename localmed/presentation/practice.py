@@ -85,23 +85,17 @@ def interaction(part: InteractionPart, language: str) -> PartView:
 
 
 def caution(part: CautionPart, language: str) -> PartView:
-    """The record's words, and warnings that name its medicine or class, or what is said of it at its values.
-
-    Of a pregnancy, and of values alone, the sources say something on the medicines named.
-    """
-    values = tuple(f"{_called(one.name, language)} {one.written}" for one in part.values)
-    if part.entry.kind in (EntryKind.MEDICINE, EntryKind.NAMED):
-        code = "ebm.limit" if values else "ebm.caution"
-        return _warning(
-            message(code, words=_quoted(part.entry, language), values=values, names=part.named),
-            _statements(part.statements, language),
-            language,
-        )
-    quoted = words(message("record.read_from", text=values, words=part.entry.words), language)
-    said = values if not part.entry.words else (quoted,) if values else (_state(part.entry, language),)
-    return _warning(
-        message("ebm.said_of", words=said, names=part.named), _statements(part.statements, language), language
-    )
+    """The record's words, and warnings that name its medicine or class, or what is said for it on other medicines."""
+    entry, values = part.entry, tuple(f"{_called(one.name, language)} {one.written}" for one in part.values)
+    code = "ebm.caution" if entry.kind in (EntryKind.MEDICINE, EntryKind.NAMED) and not values else "ebm.said_of"
+    if entry.kind is EntryKind.PREGNANCY:
+        said: tuple[str, ...] = (_state(entry, language),)
+    elif entry.kind is EntryKind.RESULT:
+        quoted = words(message("record.read_from", text=values, words=entry.words), language)
+        said = (quoted,) if entry.words else values
+    else:
+        said = (_quoted(entry, language), *values)
+    return _warning(message(code, words=said, names=part.named), _statements(part.statements, language), language)
 
 
 def _state(entry: RecordEntry, language: str) -> str:
@@ -118,8 +112,8 @@ def _called(measure: str, language: str) -> str:
 
 
 def _quoted(entry: RecordEntry, language: str) -> str:
-    """The record's words for a medicine, in quotation marks: of a list its own item, of prose the name and sentence."""
-    own = entry.words == entry.text or (entry.kind is EntryKind.MEDICINE and entry.text in entry.words)
+    """The record's words in quotation marks: of a list its own item, of prose the medicine and the sentence."""
+    own = entry.words == entry.text or (entry.kind is not EntryKind.NAMED and entry.text in entry.words)
     told = message("record.quoted", words=entry.text)
     return words(told if own else message("record.read_from", text=entry.text, words=entry.words), language)
 

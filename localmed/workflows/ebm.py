@@ -27,10 +27,12 @@ from localmed.domain import (
     AnswerStatus,
     Evidence,
     Hit,
+    Origin,
     Part,
     Provenance,
     SearchFilter,
     ShownSection,
+    Statement,
     message,
 )
 from localmed.domain.findings import Finding, Line
@@ -51,7 +53,6 @@ from localmed.workflows.flow import Find, Flow, LookUp, Step, asked
 from localmed.workflows.receipts import NEAREST, PASSAGES, SECTIONS, best_of, merged, own, receipts, renumbered
 
 SEARCHED = 12  # medicines searched for together with those of the record
-SEARCHED_WITH = 8  # medicines of the record searched for with the kind of treatment asked about
 LOOKED_UP = 4  # medicines looked up for interactions with those of the record
 OF_TIER = 5  # sections of each tier
 SEARCHED_PROBLEMS = 2  # problems of the record that are searched with a short question
@@ -230,29 +231,21 @@ def _warnings(case: Case, answer: Answer, filters: SearchFilter) -> Step[tuple[t
         listed = yield from _listed_interactions(record, [*sorted(of.asked), *sorted(of.proposed)][:LOOKED_UP])
     names, evidence = _searched(record, of), answer.evidence
     library, evidence = yield from _search_library(
-        names, filters, evidence, lambda line: warnings.bears_on(line.text, line.passage, record, of)
+        names, filters, evidence, lambda one: warnings.bears_on(one, record, of)
     )
     ranges, evidence = yield from _search_library(
-        _ranges(record), filters, evidence, lambda line: warnings.has_a_range(line.text, line.passage, record)
+        _ranges(record), filters, evidence, lambda one: warnings.has_a_range(one, record)
     )
-    of_pregnancy = [*warnings.pregnancy(record, (*near, *library), of)]
-    pairs = [*warnings.interactions(record, (*near, *library), of)]
-    limits = [*warnings.limits(record, library), *warnings.limits_of_others(record, (*near, *library), of)]
-    texts = {one.text for part in (*of_pregnancy, *limits) for one in part.statements}
+    said = [*warnings.said_of_medicines(record, (*near, *library), of)]
+    texts = {one.text for part in said for one in part.statements}
     fitting = [one for one in whole if _names_the_subject(case.question, _quotes(answer, [one]))]
     rest = [it for it in (*_quotes(answer, fitting), *ranges) if it.text not in texts]
+    written = [Quote(one) for one in answer.shown]
     parts: tuple[Part, ...] = (
-        *of_pregnancy,
         *warnings.allergies(record, (*answer.shown, *(one.statement for one in (*read, *far))), of.language),
+        *said,
         *dict.fromkeys(listed),
-        *pairs,
-        *limits,
-        *warnings.cautions(
-            record,
-            of,
-            (*answer.shown, *(one.statement for one in first)),
-            texts | {one.text for part in pairs for one in part.statements},
-        ),
+        *warnings.cautions(record, (*written, *first), (*near, *library), of),
         *warnings.values(record, rest, first, of),
     )
     matter = message("ebm.others_not_compared" if parts else "ebm.no_match")
@@ -280,8 +273,7 @@ def _concern(case: Case, record: PatientRecord, written: Sequence[str], read: Se
     proposing = (*written, *(text for text in read if not asked and not begins_with_a_medicine(text)))
     named = dict.fromkeys(chain.from_iterable(sorted(medicines.ingredients(text)) for text in proposing))
     proposed = [name for name in named if name not in asked and not measures.mentioned(name)][:SEARCHED]
-    kinds, language = _kinds(case.question), detect(case.question)
-    return warnings.Concern(warnings.all_taken(record), asked, frozenset(proposed), kinds, language)
+    return warnings.Concern(warnings.all_taken(record), asked, frozenset(proposed), case.question)
 
 
 def _quotes(answer: Answer, sections: Iterable[ShownSection], marked: bool = False) -> list[Quote]:
@@ -305,24 +297,15 @@ def _listed_interactions(record: PatientRecord, named: Sequence[str]) -> Step[li
     ]
 
 
-def _kinds(question: str) -> list[synonyms.Named]:
-    """The kinds of treatment that a question names ("Which antibiotic?"), other than medicines."""
-    return [
-        one
-        for one in synonyms.named(question)
-        if any(synonyms.is_in("treatments", name) for name in one.names) and not medicines.ingredients(one.written)
-    ]
-
-
 def _search_library(
-    texts: Iterable[str], filters: SearchFilter, evidence: tuple[Evidence, ...], keeps: Callable[[Line], bool]
+    texts: Iterable[str], filters: SearchFilter, evidence: tuple[Evidence, ...], keeps: Callable[[Quote], bool]
 ) -> Step[tuple[list[Quote], tuple[Evidence, ...]]]:
     """The lines of the library's sections on ``texts`` that ``keeps`` keeps, and the evidence with theirs."""
     lines: dict[Line, None] = {}
     for text in texts:
         found: Finding = yield Find(text, filters, PASSAGES, SECTIONS)
         lines |= dict.fromkeys(line for section in (*found.sections, *found.others) for line in section.lines)
-    told = [line for line in lines if keeps(line)]
+    told = [line for line in lines if keeps(Quote(Statement(line.text, (), Origin.EXTRACTIVE), line.passage))]
     pieces = yield from finding.minted([Hit(line.passage) for line in told], evidence)
     fresh = {piece.marker: piece for piece in pieces if piece.marker not in {one.marker for one in evidence}}
     quotes = [
@@ -332,17 +315,15 @@ def _search_library(
 
 
 def _searched(record: PatientRecord, of: warnings.Concern) -> Iterable[str]:
-    """What is searched for: the medicines together, and each with kinds of treatment, and with limits and pregnancy."""
+    """What is searched for: the medicines together, and each with limits and pregnancy."""
     own = [*dict.fromkeys(name for entry in record.entries for name in sorted(warnings.taken(entry)))]
     others = [*sorted(of.asked), *sorted(of.proposed)]
     together = [" ".join(dict.fromkeys((*others, *own)))] if own and others else []
     together += [" ".join(own)] if len(own) > 1 else []
-    written = " ".join(one.written for one in of.kinds)
-    together += [f"{written} {name}" for name in own[:SEARCHED_WITH]] if of.kinds else []
     limited = [*dict.fromkeys(name for name, _ in warnings.known_values(record) if name in LIMITED)]
     limited += ["pregnancy"] if record.pregnant else []
     groups = [[name] for name in own[:SEARCHED_LIMITS]] + _at_once([name for name in others if name not in own])
-    return dict.fromkeys((*together, *(" ".join((*group, *limited)) for group in groups if limited)))
+    return dict.fromkeys((*together, *(" ".join((*group, *limited)) for group in groups)))
 
 
 def _ranges(record: PatientRecord) -> Iterable[str]:
