@@ -219,17 +219,16 @@ def said_of_medicines(record: PatientRecord, quotes: Sequence[Quote], of: Concer
     """The record's pregnancy, problems and values: each with its lines on medicines taken, asked about or proposed."""
     on = {one: names for one in quotes if (names := _medicines_of(one, of))}
     known = known_values(record)
+    held = {one: tuple(held_values(one.text, known)) for one in on}
     for entry in sorted(record.entries, key=lambda it: it.kind is not EntryKind.PREGNANCY):
         if speaks := _speaks_of(entry, of.question):
-            told = [(one, names) for one, names in on.items() if any(map(speaks, _clauses(one.text, record)))]
-            yield from _said(entry, (), told, of)
-    by_values: dict[tuple[Measured, ...], list[tuple[Quote, tuple[str, ...]]]] = {}
-    for one, names in on.items():
-        if held := tuple(held_values(one.text, known)):
-            by_values.setdefault(held, []).append((one, names))
-    for held, found in by_values.items():
-        quoted = dict.fromkeys(known[it.name, it.value][1] for it in held)
-        yield from _said(RecordEntry(EntryKind.RESULT, "", "; ".join(filter(None, quoted))), held, found, of)
+            again = entry.kind is EntryKind.PROBLEM  # what a value is told with
+            told = [one for one in on if any(map(speaks, _clauses(one.text, record))) and not (again and held[one])]
+            yield from _said(entry, (), {one: on[one] for one in told}, of)
+    for values in dict.fromkeys(filter(None, held.values())):
+        quoted = dict.fromkeys(known[it.name, it.value][1] for it in values)
+        entry = RecordEntry(EntryKind.RESULT, "", "; ".join(filter(None, quoted)))
+        yield from _said(entry, values, {one: on[one] for one in on if held[one] == values}, of)
 
 
 def _clauses(text: str, record: PatientRecord) -> list[str]:
@@ -254,9 +253,9 @@ def _speaks_of(entry: RecordEntry, question: str) -> Callable[[str], object] | N
 
 
 def _said(
-    entry: RecordEntry, values: tuple[Measured, ...], found: Sequence[tuple[Quote, tuple[str, ...]]], of: Concern
+    entry: RecordEntry, values: tuple[Measured, ...], found: Mapping[Quote, tuple[str, ...]], of: Concern
 ) -> Iterator[CautionPart]:
-    if kept := _in_language([(one.statement, names) for one, names in found], of.language):
+    if kept := _in_language([(one.statement, names) for one, names in found.items()], of.language):
         yield CautionPart(
             entry, tuple(dict.fromkeys(it for names in kept.values() for it in names)), tuple(kept), values
         )
