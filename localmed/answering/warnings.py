@@ -222,9 +222,8 @@ def said_of_medicines(record: PatientRecord, quotes: Sequence[Quote], of: Concer
     held = {one: tuple(held_values(one.text, known)) for one in on}
     for entry in sorted(record.entries, key=lambda it: it.kind is not EntryKind.PREGNANCY):
         if speaks := _speaks_of(entry, of.question):
-            again = entry.kind is EntryKind.PROBLEM  # what a value is told with
-            told = [one for one in on if any(map(speaks, _clauses(one.text, record))) and not (again and held[one])]
-            yield from _said(entry, (), {one: on[one] for one in told}, of)
+            told = {one: names for one, names in on.items() if any(map(speaks, _clauses(one.text, record)))}
+            yield from _said(entry, (), told, of)
     for values in dict.fromkeys(filter(None, held.values())):
         quoted = dict.fromkeys(known[it.name, it.value][1] for it in values)
         entry = RecordEntry(EntryKind.RESULT, "", "; ".join(filter(None, quoted)))
@@ -240,14 +239,18 @@ def _clauses(text: str, record: PatientRecord) -> list[str]:
 def _speaks_of(entry: RecordEntry, question: str) -> Callable[[str], object] | None:
     """Whether a clause speaks of an entry's pregnancy, or warns and names its problem.
 
-    What the ``question`` names is no reason against its treatment.
+    What the ``question`` names is no reason against its treatment, and what is measured, as CKD, is told by its value.
     """
     if entry.kind is EntryKind.PREGNANCY and entry.text == "yes":
         return _PREGNANCY.search
     if entry.kind is not EntryKind.PROBLEM:
         return None
     asked = {name for one in named(question) for name in one.names}
-    problems = [one.names for one in named(entry.text) if is_in("conditions", one.written) and not asked & {*one.names}]
+    problems = [
+        one.names
+        for one in named(entry.text)
+        if is_in("conditions", one.written) and not asked & {*one.names} and not any(map(measures.mentioned, one.names))
+    ]
     names = Names(name for one in problems for name in one)
     return (lambda text: warns(text) and names.matches(fold(text))) if problems else None
 
