@@ -696,3 +696,54 @@ def test_a_heading_of_the_same_document_that_names_what_is_asked_is_among_the_fi
     assert (found.index(antibiotics) if antibiotics in found else 5) == place
     assert dose not in found
     assert antibiotics in [one.best.passage for one in made(index, document, "lactate, which antibiotics", *range(7))]
+
+
+def test_nothing_is_marked_where_neither_a_condition_nor_the_medicine_asked_about_is_named(index: LexicalIndex) -> None:
+    own = of_section("The dose of ondansetron is 4 mg.", "Nausea", "0-")
+    other = of_section("Write the dose on the chart.", "Charts", "9-")
+    found = made(index, (other, own), "dose of ondansetron", 0, 1, similar={one.id: (0.9,) for one in (own, other)})
+    assert {one.best.passage: bool(one.marks) for one in found} == {own: True, other: False}
+
+
+def test_the_only_row_for_a_number_is_marked_though_another_section_is_nearer(index: LexicalIndex) -> None:
+    rows = "Severity: Low (0 to 1); Antibiotic: Doxycycline\nSeverity: High (3 to 5); Antibiotic: Ask a microbiologist"
+    table = replace(of_section(rows, "Pneumonia", "0-"), table=True)
+    nearer = of_section("An antibiotic for pneumonia is given within four hours.", "Pneumonia in time", "9-")
+    near = {table.id: (0.1, 0.1), nearer.id: (0.9,)}
+    found = made(index, (nearer, table), "pneumonia CURB65 3 antibiotic", 0, 1, similar=near)
+    (marks,) = (one.marks for one in found if one.best.passage == table)
+    assert [line.text for line in marks] == [rows.split("\n")[1]]
+
+
+def test_a_row_that_only_warns_of_the_medicine_asked_about_is_not_marked(index: LexicalIndex) -> None:
+    rows = (
+        "Medicine: Simvastatin; Dose: 40 mg; Notes: At night",
+        "Medicine: Clarithromycin; Dose: 500 mg; Notes: Do not give with simvastatin",
+    )
+    table = replace(of_section("\n".join(rows), "Formulary", "0-"), table=True)
+    (section,) = made(index, (table,), "simvastatin dose", 0, similar={table.id: (0.9, 0.9)})
+    assert [line.text for line in section.marks] == [rows[0]]
+
+
+def test_a_dangerous_value_counts_in_a_heading_or_a_range_and_not_in_passing(index: LexicalIndex) -> None:
+    passing = of_section("An ACE inhibitor may cause a high potassium.", "First medicines", "0-")
+    headed = of_section("Give calcium gluconate.", "High potassium", "9-")
+    aims = of_section("The target potassium is 4.0 to 5.0 mmol/L.", "Heart failure", "20-")
+    near = {one.id: (0.9,) for one in (passing, headed, aims)}
+    found = made(index, (passing, headed, aims), "K 6.8 what to give", 0, 1, 2, similar=near)
+    assert {one.best.passage for one in found if one.marks} == {headed}
+
+
+def test_a_range_marks_a_line_on_another_medicine_unless_the_library_lacks_the_one_asked_about(
+    index: LexicalIndex,
+) -> None:
+    line = of_section("If eGFR is below 30, halve the dose of enoxaparin.", "Kidneys", "0-")
+    near = {line.id: (0.9,)}
+    for lacking, marks in (((), 1), (("dabigatran",), 0)):
+        (found,) = made(index, (line,), "dabigatran at eGFR 25", 0, similar=near, lacking=lacking)
+        assert len(found.marks) == marks
+
+
+def test_an_allergy_is_no_condition_that_a_section_lacks(index: LexicalIndex) -> None:
+    (found,) = made(index, (of_section("Pneumonia: doxycycline.", "Antibiotics", "0-"),), "pneumonia, nut allergy", 0)
+    assert found.lacks == ()
