@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from localmed.domain.findings import ALL, Question, Reading
-from localmed.retrieval.question import read
+from localmed.retrieval.question import ALL, VERY_HIGH, read
 from localmed.text.spelling import is_near
 
 
@@ -137,3 +137,18 @@ def test_the_sites_own_terms_are_read_where_they_stand_alone() -> None:
     glossary = {"rapid team": ("medical emergency team", "快速反应小组"), "met": ("medical emergency team",)}
     assert read("call the rapid team", glossary).further == "medical emergency team"
     assert not read("metformin dose", glossary).readings, "no term within another word"
+
+
+@pytest.mark.parametrize(
+    ("typed", "called", "means"),
+    [
+        ("190/115 what now", VERY_HIGH["en"], ", ".join(VERY_HIGH["en"])),
+        ("190/115 before thrombolysis", (), VERY_HIGH["en"][0]),
+        ("溶栓前血压190/115", (), VERY_HIGH["zh"][0]),
+    ],
+)
+def test_beside_a_condition_or_procedure_a_pressure_is_no_subject(
+    typed: str, called: tuple[str, ...], means: str
+) -> None:
+    (pressure,) = (one for one in read(typed).readings if one.written == "190/115")
+    assert (pressure.called, pressure.means) == (called, means)

@@ -494,7 +494,10 @@ def test_of_two_headings_that_say_yes_and_no_the_one_that_fits_comes_first(
         of_section("Give juice.", "Patient who is awake and can swallow", "0-10"),
         of_section("Give nothing by mouth.", "Patient who is unconscious or cannot swallow", "10-20"),
     )
-    assert made(index, both, typed, 0, 1)[0].best.passage == both[yes_first]
+    first, second = made(index, both, typed, 0, 1, similar={one.id: (0.9,) for one in both})
+    assert first.best.passage == both[yes_first]
+    if yes_first and no_first:
+        assert not second.marks, "it says the contrary"
     assert made(index, both, typed, 1, 0)[0].best.passage == both[no_first]
 
 
@@ -559,7 +562,7 @@ def test_of_the_first_sections_one_that_names_all_of_the_question_comes_first(in
 
 def test_an_entry_of_a_dictionary_is_no_first_section_unless_it_is_asked_for(index: LexicalIndex) -> None:
     entries = [of_section(f"Term {place} is a word.", f"Term {place}", f"{place}-") for place in range(20)]
-    entry = of_section("The INR is a blood test.", "INR", "90-")
+    entry = of_section("The INR is a blood test on warfarin.", "INR", "90-")
     dictionary = [replace(one, document_id="d" * 64) for one in (*entries, entry)]
     lab = of_section("Phone at once when the INR is above 5.0.", "Critical results", "99-")
     hits = [replace(hit(one.text), passage=one) for one in (dictionary[-1], lab)]
@@ -568,6 +571,7 @@ def test_an_entry_of_a_dictionary_is_no_first_section_unless_it_is_asked_for(ind
         ("INR 8.4 what to do", lab),
         ("INR before surgery", lab),
         ("what is the INR?", dictionary[-1]),
+        ("INR on warfarin", dictionary[-1]),  # only the entry names it
     ):
         found = sections(hits, read(typed), index, 10, of.__getitem__, lambda _: {})
         assert found[0].best.passage == first, typed
@@ -683,6 +687,7 @@ def test_only_the_other_language_has_all_conditions_in_one_section(index: Lexica
         ("part 1, which antibiotics", 3),
         ("lactate 4, no antibiotics", 5),
         ("fluids and antibiotics", 3),  # of the fluids the first one's heading speaks
+        ("anaphylaxis, which dose", 5),  # of which the titles speak
     ],
 )
 def test_a_heading_of_the_same_document_that_names_what_is_asked_is_among_the_first(
@@ -701,7 +706,8 @@ def test_a_heading_of_the_same_document_that_names_what_is_asked_is_among_the_fi
 def test_nothing_is_marked_where_neither_a_condition_nor_the_medicine_asked_about_is_named(index: LexicalIndex) -> None:
     own = of_section("The dose of ondansetron is 4 mg.", "Nausea", "0-")
     other = of_section("Write the dose on the chart.", "Charts", "9-")
-    found = made(index, (other, own), "dose of ondansetron", 0, 1, similar={one.id: (0.9,) for one in (own, other)})
+    near = {own.id: (0.9,), other.id: (1.2,)}
+    found = made(index, (other, own), "dose of ondansetron", 0, 1, similar=near)
     assert {one.best.passage: bool(one.marks) for one in found} == {own: True, other: False}
 
 
@@ -747,3 +753,9 @@ def test_a_range_marks_a_line_on_another_medicine_unless_the_library_lacks_the_o
 def test_an_allergy_is_no_condition_that_a_section_lacks(index: LexicalIndex) -> None:
     (found,) = made(index, (of_section("Pneumonia: doxycycline.", "Antibiotics", "0-"),), "pneumonia, nut allergy", 0)
     assert found.lacks == ()
+
+
+def test_a_range_of_a_value_does_not_stand_for_a_condition(index: LexicalIndex) -> None:
+    document = (of_section("A glucose of 7.0 mmol/L or more in the fasting state is high.", "Diagnosis", "0-"),)
+    for typed, lacks in (("stroke, fasting glucose 9.0", ("stroke",)), ("fasting glucose 9.0", ())):
+        assert made(index, document, typed, 0)[0].lacks == lacks
