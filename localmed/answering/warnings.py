@@ -19,17 +19,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TypeAlias
 
 from localmed.domain import Passage, Statement
 from localmed.domain.parts import AllergyPart, CautionPart, InteractionPart, ValuePart
 from localmed.domain.patient import EntryKind, Measured, PatientRecord, RecordEntry
 from localmed.library.graph import Relation
-from localmed.retrieval.marks import begins_with_a_medicine
+from localmed.retrieval.marks import GENERAL, begins_with_a_medicine
 from localmed.text import measures, medicines
 from localmed.text.language import aligned, detect, fold
-from localmed.text.negation import denies, tells_of_an_effect, warns
-from localmed.text.synonyms import is_in, named
+from localmed.text.negation import denied, denies, tells_of_an_effect, warns
+from localmed.text.synonyms import Named, is_in, named
 from localmed.text.tables import Names, cues
 
 Known: TypeAlias = Mapping[tuple[str, float], tuple[Measured, str]]  # with the record's words of what it only quotes
@@ -37,9 +38,10 @@ INTERACTS = "interacts_with"
 QUOTED = 5  # sentences below a warning; all names stand above them
 NAMED = (EntryKind.MEDICINE, EntryKind.NAMED)
 _REACTION, _PREGNANCY = cues("records", "quoted"), cues("records", "pregnancy")
+_RELATIVE = cues("records", "relative")
 _STOPPED, _NOT_STOPPED = cues("records", "stopped"), cues("records", "not_stopped")
 _VALUE = r"(?:\s*(?:was|is|of|[:=]))?\s*\d[\d.]*(?!\s*(?:m?g|mcg|ml|tab|cap|[%\d.])|\s*mmol\s+(?:bd|tds|od|daily))"
-_CLAUSE = re.compile(r"[^,，;；。.]+")
+_CLAUSE = re.compile(r"(?:(?! [-–] )[^,，;；。.])+")
 _BETWEEN = re.compile(r"[;；]\s*")  # cells of a row
 _AND = re.compile(r"\s*(?:and\b|并?且|和|及)\s*", re.IGNORECASE)  # a cell between two ranges, or before the second
 _CELL = re.compile(r"(?P<header>[^:：]+)[:：]\s*(?P<text>.+)", re.DOTALL)
@@ -157,13 +159,21 @@ def allergies(record: PatientRecord, statements: Sequence[Statement], language: 
     ]
     for entry in (*(it for it in record.entries if it.kind is EntryKind.ALLERGY), *quoted):
         listed = entry.kind is EntryKind.ALLERGY
-        own = entry.text if listed else medicines.without_denied_allergens(entry.text, entry.words)
+        own = entry.text if listed else _without_denials(entry)
         named = [(statement, medicines.met_by(own, statement.text)) for statement in statements]
         matching = _in_language([(statement, matches) for statement, matches in named if matches], language)
         names = dict.fromkeys(name for matches in matching.values() for name in matches)
         if names and (entry.words, *names) not in told:
             told.add((entry.words, *names))
             yield AllergyPart(entry, tuple(names), tuple(matching)[:QUOTED])
+
+
+def _without_denials(entry: RecordEntry) -> str:
+    """The text of a quoted entry; if it denies an allergy, its other clauses that tell of a reaction."""
+    left = medicines.without_denied_allergens(entry.text, entry.words)
+    if left in (entry.text, fold(entry.text)):
+        return left
+    return ", ".join(one[0] for one in _CLAUSE.finditer(left) if _REACTION.search(one[0]))
 
 
 def listed_interactions(record: PatientRecord, named: str, relations: Sequence[Relation]) -> Iterator[InteractionPart]:
@@ -216,18 +226,50 @@ def _named(one: Quote, own: Set[str], of: Concern) -> tuple[str, ...]:
 
 
 def said_of_medicines(record: PatientRecord, quotes: Sequence[Quote], of: Concern) -> Iterator[CautionPart]:
-    """The record's pregnancy, problems and values: each with its lines on medicines taken, asked about or proposed."""
-    on = {one: names for one in quotes if (names := _medicines_of(one, of))}
+    """The record's pregnancy, problems and values: each with its lines on medicines taken, asked about or proposed.
+
+    Values stand beside the record's words for the medicine, if it names it.
+    """
+    lines = [*dict.fromkeys(quotes)]
+    on = {one: names for one in lines if (names := _medicines_of(one, of, wider=True))}
+    for entry, speaks in _facts(record, of.question):
+        yield from _said(entry, {one: on[one] for one in on if any(map(speaks, _clauses(one.text, record)))}, of)
     known = known_values(record)
-    held = {one: tuple(held_values(one.text, known)) for one in on}
-    for entry in sorted(record.entries, key=lambda it: it.kind is not EntryKind.PREGNANCY):
-        if speaks := _speaks_of(entry, of.question):
-            told = {one: names for one, names in on.items() if any(map(speaks, _clauses(one.text, record)))}
-            yield from _said(entry, (), told, of)
-    for values in dict.fromkeys(filter(None, held.values())):
-        quoted = dict.fromkeys(known[it.name, it.value][1] for it in values)
-        entry = RecordEntry(EntryKind.RESULT, "", "; ".join(filter(None, quoted)))
-        yield from _said(entry, values, {one: on[one] for one in on if held[one] == values}, of)
+    held = {one: values for one in lines if (values := held_values(one.text, known))}
+    for entry in _each_once(record):
+        own = replace(of, own=taken(entry), asked=frozenset(), proposed=frozenset())
+        yield from _said(entry, {one: names for one in held if (names := _medicines_of(one, own))}, of, held, known)
+    others = replace(of, own=frozenset(), asked=of.asked - of.own, proposed=of.proposed - of.own)
+    entry = RecordEntry(EntryKind.RESULT, "", "")
+    yield from _said(entry, {one: names for one in held if (names := _medicines_of(one, others))}, of, held, known)
+
+
+def _facts(record: PatientRecord, question: str) -> Iterator[tuple[RecordEntry, Callable[[str], object]]]:
+    """The record's pregnancy and problems, and whether a clause speaks of the one, or warns and names the other.
+
+    A sentence that is only quoted tells of a problem unless it denies it or speaks of a relative. What the
+    ``question`` names is no reason against its treatment, and what is measured, as CKD, is told by its value.
+    """
+    told = {name for one in named(question) for name in one.names}
+    yield from ((it, _PREGNANCY.search) for it in record.entries if it.kind is EntryKind.PREGNANCY and it.text == "yes")
+    for entry in sorted(record.entries, key=lambda it: it.kind is not EntryKind.PROBLEM):
+        listed = entry.kind is EntryKind.PROBLEM
+        if not listed and (entry.kind not in (EntryKind.UNREAD, EntryKind.NAMED) or _RELATIVE.search(entry.words)):
+            continue
+        text = fold(entry.text if listed else entry.words)
+        problems = [one.names for one in named(text) if _is_problem(one) and (listed or not denied(text, one.start))]
+        if fresh := [names for names in problems if not told & {*names}]:
+            told |= {name for names in fresh for name in names}
+            yield entry if listed else RecordEntry(EntryKind.UNREAD, entry.words, entry.words), _warning_of(fresh)
+
+
+def _is_problem(one: Named) -> bool:
+    return is_in("conditions", one.written) and not (GENERAL & {*one.names} or any(map(measures.mentioned, one.names)))
+
+
+def _warning_of(problems: Iterable[Sequence[str]]) -> Callable[[str], object]:
+    names = Names(name for one in problems for name in one)
+    return lambda text: warns(text) and names.matches(fold(text))
 
 
 def _clauses(text: str, record: PatientRecord) -> list[str]:
@@ -236,49 +278,38 @@ def _clauses(text: str, record: PatientRecord) -> list[str]:
     return [it for it in _BETWEEN.split(_cells(text)) if not measures.excludes(it, results)]
 
 
-def _speaks_of(entry: RecordEntry, question: str) -> Callable[[str], object] | None:
-    """Whether a clause speaks of an entry's pregnancy, or warns and names its problem.
-
-    What the ``question`` names is no reason against its treatment, and what is measured, as CKD, is told by its value.
-    """
-    if entry.kind is EntryKind.PREGNANCY and entry.text == "yes":
-        return _PREGNANCY.search
-    if entry.kind is not EntryKind.PROBLEM:
-        return None
-    asked = {name for one in named(question) for name in one.names}
-    problems = [
-        one.names
-        for one in named(entry.text)
-        if is_in("conditions", one.written) and not asked & {*one.names} and not any(map(measures.mentioned, one.names))
-    ]
-    names = Names(name for one in problems for name in one)
-    return (lambda text: warns(text) and names.matches(fold(text))) if problems else None
-
-
 def _said(
-    entry: RecordEntry, values: tuple[Measured, ...], found: Mapping[Quote, tuple[str, ...]], of: Concern
+    entry: RecordEntry,
+    found: Mapping[Quote, tuple[str, ...]],
+    of: Concern,
+    held: Mapping[Quote, Sequence[Measured]] = MappingProxyType({}),
+    known: Known = MappingProxyType({}),
 ) -> Iterator[CautionPart]:
-    if kept := _in_language([(one.statement, names) for one, names in found.items()], of.language):
-        yield CautionPart(
-            entry, tuple(dict.fromkeys(it for names in kept.values() for it in names)), tuple(kept), values
-        )
+    """The lines ``found`` with the names of the medicines that each is on, and the values ``held`` by their ranges."""
+    if not (kept := _in_language([(one.statement, names) for one, names in found.items()], of.language)):
+        return
+    values = dict.fromkeys(it for one in found if one.statement in kept for it in held.get(one, ()))
+    words = dict.fromkeys(known[it.name, it.value][1] for it in values)
+    names = dict.fromkeys(name for of_line in kept.values() for name in of_line)
+    yield CautionPart(entry, tuple(names), tuple(kept), tuple(values), tuple(filter(None, words)))
 
 
-def _medicines_of(one: Quote, of: Concern) -> tuple[str, ...]:
+def _medicines_of(one: Quote, of: Concern, wider: bool = False) -> tuple[str, ...]:
     """The medicines that a line is on: by name, by class, or by the heading of a line that names none.
 
-    An entry of a list is on the medicine that it begins with; another row of a table is on none.
+    An entry of a list is on the medicine that it begins with; another row of a table is on none. ``wider``: words for
+    several classes count too ("anticoagulant").
     """
     in_list = begins_with_a_medicine(one.text)
     if _cells(one.text) != one.text and not in_list:
         return ()
     own_cell = _BETWEEN.split(one.text)[0] if in_list else one.text
-    mentions = [it for it in medicines.mentions(own_cell) if it.ingredients]
-    written = [_name(it, of) for it in mentions if {*it.ingredients} <= of.all]
-    taken_or_asked = of.own | of.asked
-    classes = () if in_list else medicines.named_in("; ".join(sorted(taken_or_asked)), own_cell)
-    above = () if mentions else tuple(of.called(name) for name in sorted(one.above & taken_or_asked))
-    return tuple(written) or classes or above
+    mentions, taken_or_asked = medicines.mentions(own_cell), of.own | of.asked
+    written = [_name(it, of) for it in mentions if it.ingredients and {*it.ingredients} <= of.all]
+    words = medicines.named_in("; ".join(sorted(taken_or_asked)), own_cell)
+    classes = () if in_list else tuple(it for it in words if wider or it in {one.written for one in mentions})
+    above = () if any(it.ingredients for it in mentions) else one.above & taken_or_asked
+    return tuple(written) or classes or tuple(of.called(name) for name in sorted(above))
 
 
 def _name(mention: medicines.Mention, of: Concern) -> str:
@@ -355,7 +386,8 @@ def values(
         def holds(one: Quote, measure: measures.Measure = measure, value: float = result.value) -> bool:
             in_row = one.is_row and _is_row_of(measure, one.text, value, known)
             read = not one.is_row or bool(proposed & medicines.ingredients(one.text))
-            return in_row or (read and measures.falls_in_sentence(one.text, measure, value, both_kidneys))
+            ranged = read and measures.gives_a_range(one.text, measure)
+            return in_row or (ranged and measures.falls_in_sentence(one.text, measure, value, both_kidneys))
 
         def misses(one: Quote, measure: measures.Measure = measure, value: float = result.value) -> bool:
             aimed = one in nearest and measures.misses_target(one.text, measure, value)

@@ -210,15 +210,17 @@ class InteractionPart:
 
 @dataclass(frozen=True, slots=True)
 class CautionPart:
-    """A medicine of the record, and shown sentences that warn and name it or its class (``named``, as written).
+    """An entry of the record, and sentences that warn and name its medicine or class (``named``, as written).
 
-    With ``values`` of the record: sentences on the medicine whose ranges contain them, or whose targets they miss.
+    Of a pregnancy, a problem or ``values``: sentences for them on the medicines named. ``words`` are the record's
+    sentences with values that are only quoted.
     """
 
     entry: RecordEntry
     named: tuple[str, ...]
     statements: tuple[Statement, ...]
     values: tuple[Measured, ...] = ()
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

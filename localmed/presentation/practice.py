@@ -88,13 +88,13 @@ def caution(part: CautionPart, language: str) -> PartView:
     """The record's words, and warnings that name its medicine or class, or what is said for it on other medicines."""
     entry, values = part.entry, tuple(f"{_called(one.name, language)} {one.written}" for one in part.values)
     code = "ebm.caution" if entry.kind in (EntryKind.MEDICINE, EntryKind.NAMED) and not values else "ebm.said_of"
+    quotation = "; ".join(filter(None, (entry.words if entry.kind is EntryKind.RESULT else "", *part.words)))
+    if quotation:
+        values = (words(message("record.read_from", text=values, words=quotation), language),)
     if entry.kind is EntryKind.PREGNANCY:
         said: tuple[str, ...] = (_state(entry, language),)
-    elif entry.kind is EntryKind.RESULT:
-        quoted = words(message("record.read_from", text=values, words=entry.words), language)
-        said = (quoted,) if entry.words else values
     else:
-        said = (_quoted(entry, language), *values)
+        said = values if entry.kind is EntryKind.RESULT else (_quoted(entry, language), *values)
     return _warning(message(code, words=said, names=part.named), _statements(part.statements, language), language)
 
 

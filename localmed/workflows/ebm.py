@@ -84,13 +84,20 @@ class Case:
         return " ".join((self.question, *self.record.problems[:SEARCHED_PROBLEMS]))
 
     @property
-    def medicines(self) -> frozenset[str]:
-        """The ingredients of the medicines that the question names; "high potassium" names none."""
+    def named(self) -> tuple[medicines.Mention, ...]:
+        """The medicines and classes that the question names; "high potassium" names none."""
         folded = fold(self.question)
         conditions = [one for one in synonyms.named(folded) if synonyms.is_in("conditions", one.written)]
         for one in conditions:
             folded = folded[: one.start] + " " * (one.end - one.start) + folded[one.end :]
-        return medicines.ingredients(folded)
+        return tuple(it for it in medicines.mentions(folded) if not measures.mentioned(it.written))
+
+    @property
+    def medicines(self) -> frozenset[str]:
+        """The ingredients of the medicines that the question names, and the members of its classes."""
+        of_classes = (it for one in self.named if not one.ingredients for it in one.classes)
+        members = (name for it in of_classes for name in medicines.members(it))
+        return frozenset(chain(members, *(one.ingredients for one in self.named)))
 
     @property
     def patient(self) -> str:
@@ -229,7 +236,8 @@ def _warnings(case: Case, answer: Answer, filters: SearchFilter) -> Step[tuple[t
     listed: list[InteractionPart] = []
     if of.own:
         listed = yield from _listed_interactions(record, [*sorted(of.asked), *sorted(of.proposed)][:LOOKED_UP])
-    names, evidence = _searched(record, of), answer.evidence
+    asked = dict.fromkeys(name for one in case.named for name in one.ingredients or (one.written,))
+    names, evidence = _searched(record, [*sorted(asked), *sorted(of.proposed)]), answer.evidence
     library, evidence = yield from _search_library(
         names, filters, evidence, lambda one: warnings.bears_on(one, record, of)
     )
@@ -269,8 +277,8 @@ def _concern(case: Case, record: PatientRecord, written: Sequence[str], read: Se
     If the question names none, so do the lines ``read``; a row of a list of medicines proposes nothing. What is
     measured is no medicine here: "check potassium".
     """
-    asked = frozenset(name for name in case.medicines if not measures.mentioned(name))
-    proposing = (*written, *(text for text in read if not asked and not begins_with_a_medicine(text)))
+    asked, by_name = case.medicines, any(one.ingredients for one in case.named)
+    proposing = (*written, *(text for text in read if not by_name and not begins_with_a_medicine(text)))
     named = dict.fromkeys(chain.from_iterable(sorted(medicines.ingredients(text)) for text in proposing))
     proposed = [name for name in named if name not in asked and not measures.mentioned(name)][:SEARCHED]
     return warnings.Concern(warnings.all_taken(record), asked, frozenset(proposed), case.question)
@@ -314,10 +322,9 @@ def _search_library(
     return quotes, (*evidence, *fresh.values())
 
 
-def _searched(record: PatientRecord, of: warnings.Concern) -> Iterable[str]:
+def _searched(record: PatientRecord, others: Sequence[str]) -> Iterable[str]:
     """What is searched for: the medicines together, and each with limits and pregnancy."""
     own = [*dict.fromkeys(name for entry in record.entries for name in sorted(warnings.taken(entry)))]
-    others = [*sorted(of.asked), *sorted(of.proposed)]
     together = [" ".join(dict.fromkeys((*others, *own)))] if own and others else []
     together += [" ".join(own)] if len(own) > 1 else []
     limited = [*dict.fromkeys(name for name, _ in warnings.known_values(record) if name in LIMITED)]

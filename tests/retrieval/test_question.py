@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from localmed.domain.findings import ALL, Question, Reading
-from localmed.retrieval.question import ALL, VERY_HIGH, read
+from localmed.retrieval.question import VERY_HIGH, read
 from localmed.text.spelling import is_near
 
 

@@ -271,6 +271,7 @@ def test_a_warning_on_a_medicine_of_the_record_and_a_proposed_one_is_looked_up()
         ("Halve the dose if creatinine clearance is 15 to 29 mL/min.", True),
         ("If eGFR is 30 or more, give the full dose.", False),
         ("The target of eGFR is below 30.", False),
+        ("The reference range of eGFR is 20 to 90.", False),
         ("If potassium is below 30, halve the dose.", False),
     ],
 )
@@ -835,6 +836,8 @@ def test_a_pregnancy_set_by_hand_is_told_by_its_label() -> None:
         ("除青霉素外无药物过敏史", True),
         ("母亲诉青霉素过敏", True),
         ("Denies penicillin allergy. Rash with penicillin in 2019", True),
+        ("Denies penicillin allergy - had doxycycline in 2019", False),
+        ("Denies penicillin allergy, rash with doxycycline", True),
     ],
 )
 def test_an_allergy_that_is_denied_or_a_relatives_is_no_alarm(words: str, told: bool) -> None:
@@ -843,6 +846,58 @@ def test_an_allergy_that_is_denied_or_a_relatives_is_no_alarm(words: str, told: 
     answer, _ = run(question="Which antibiotic?", tiers={"guidelines": PROPOSING}, record=record)
     warned = [part.allergy.text for part in answer.parts if isinstance(part, AllergyPart)]
     assert warned == ["doxycycline", *[words] * told], "listed ones first"
+
+
+def test_values_stand_beside_the_records_words_for_the_medicine_and_for_themselves() -> None:
+    entries = (
+        RecordEntry(EntryKind.NAMED, "ramipril", "intolerant of ramipril"),
+        RecordEntry(EntryKind.UNREAD, "eGFR: 25 mL/min", "eGFR 25 in March"),
+    )
+    leaflet = passage("If eGFR is below 30, halve the dose of ramipril.", "Plan")
+    record = replace(RECORD, entries=entries, results=())
+    answer, _ = run(question="Which dose?", tiers={"guidelines": leaflet}, record=record)
+    shown = next(row.text for one in view(answer).parts for row in one.rows if "sources say" in row.text)
+    for words in ("intolerant of ramipril", "eGFR 25", "eGFR 25 in March"):
+        assert words in shown
+
+
+@pytest.mark.parametrize(("text", "told"), [("eGFR: <25 mL/min", False), ("eGFR: 25 mL/min", True)])
+def test_a_bound_is_no_value(text: str, told: bool) -> None:
+    record = replace(RECORD, entries=(RecordEntry(EntryKind.UNREAD, text, text),), results=())
+    tiers = {"guidelines": passage("If eGFR is below 30, halve the dose.", "Plan")}
+    answer, _ = run(question="Which dose?", tiers=tiers, record=record)
+    assert (ValuePart in kinds(answer)) is told
+
+
+def test_a_class_that_is_asked_about_stands_for_its_members() -> None:
+    row = replace(passage("Medicine: Ibuprofen; Renal caution: Avoid if eGFR below 30", "Formulary"), table=True)
+    answer, requests = run(question="Can he have an NSAID?", tiers={"guidelines": PROPOSING}, of_medicines=(row,))
+    assert (EntryKind.RESULT, ("ibuprofen",), [row.text]) in cautioned(answer)
+    assert sum("nsaid" in request.question for request in requests if isinstance(request, Find)) < 5, "not each member"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("Lifelong asthma, on salbutamol", True),
+        ("No history of asthma", False),
+        ("Mother: asthma", False),
+        ("He drinks alcohol and has never smoked", False),
+    ],
+)
+def test_a_problem_that_is_only_quoted_counts_unless_it_is_denied_or_a_relatives(words: str, told: bool) -> None:
+    record = replace(RECORD, entries=(RecordEntry(EntryKind.UNREAD, words, words),))
+    tiers = {"guidelines": passage("Bisoprolol: caution in asthma. Avoid alcohol with bisoprolol.", "Plan")}
+    answer, _ = run(question="Bisoprolol?", tiers=tiers, record=record)
+    found = [part for part in answer.parts if isinstance(part, CautionPart) and part.entry.words == words]
+    assert bool(found) is told
+
+
+def test_a_section_on_another_condition_says_nothing_for_a_value() -> None:
+    text = "If eGFR is below 30, halve the dose."
+    for title, told in (("Gout", True), ("Cellulitis", False)):
+        answer, _ = run(question="How is gout treated?", tiers={"guidelines": passage(text, title)})
+        assert (ValuePart in kinds(answer)) is told
 
 
 @pytest.mark.parametrize(
