@@ -43,13 +43,15 @@ ALL = "*"  # in ``left_out``: every reading
 class Reading:
     """A part of the question as ``written``, and what it ``means``: searched as well, unless ``left_out``.
 
-    ``called``: the names of a value beyond a bound, which are part of what it means ("high potassium").
+    ``called``: the names of a value beyond a bound, which are part of what it means ("high potassium"); ``high``: it is
+    above one.
     """
 
     written: str
     means: str
     left_out: bool = False
     called: tuple[str, ...] = ()
+    high: bool = False
 
 
 @dataclass(frozen=True, slots=True)

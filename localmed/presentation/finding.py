@@ -8,7 +8,7 @@ A section longer than ``OPEN`` characters is open around its marks; the rest is 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from operator import itemgetter
@@ -213,7 +213,7 @@ def view(answer: Answer, language: str) -> FindingView | None:
     asked = Question(answer.question, found.readings)
     holds = _holds_a_value(asked.with_units, own, known)  # what is to be done at this value is no far section
     apart = () if lacked_own or found.absent else _apart((*own, *others), answer.question)
-    on_medicine = _names_its_medicine(answer.question, own)  # "adrenaline for a bee sting": shown, and said
+    on_medicine = _names_its_medicine(asked.as_read, own)  # "adrenaline for a bee sting": shown, and said
     lacking = not holds and bool((lacked and not on_medicine) or (found.absent and not marked))
     nothing = not holds and found.closeness is Closeness.NOTHING_NEAR
     far = nothing or lacking
@@ -284,8 +284,8 @@ def _lacked(sections: Sequence[ShownSection]) -> tuple[str, ...]:
 
 
 def _names_its_medicine(question: str, sections: Sequence[ShownSection]) -> bool:
-    """Whether the first of ``sections`` names a medicine of the ``question``."""
-    named = [one.written for one in medicines.mentions(question) if one.is_medicine]
+    """Whether the first of ``sections`` names a medicine of the ``question``, or its class."""
+    named = [one.written for one in medicines.mentions(question) if one.classes]
     return any(name not in map(fold, section.lacks) for section in sections[:1] for name in named)
 
 
@@ -327,12 +327,13 @@ def _sections(
         aside = not section.marks and first <= place and not of_first and (first > 0 or others_first)
         short = _is_short(section) and (place < 2 * first or of_first)
         other = _other_kidney_value(question, section, known, language)
-        yield _section(section, known, day, language, place < first or (short and not aside), aside, other)
+        whole = place < first or (short and not aside)
+        yield _section(section, known, day, language, whole, aside, other, medicines.ingredients(question))
 
 
 def _section(
     section: ShownSection, known: dict[str, Evidence], day: str, language: str, whole: bool, aside: bool,
-    remarks: tuple[Message, ...],
+    remarks: tuple[Message, ...], asked: Set[str],
 ) -> SectionView:  # fmt: skip
     piece, (marker, start, end) = known[section.best], section.link
     passages = [known[marker].passage for marker in section.markers]
@@ -345,7 +346,9 @@ def _section(
         details.append(message("finding.no_population"))
     headings = [one for one in piece.passage.headings if one != piece.passage.title]
     rows = [known[line.marker].passage.table and not line.marked for line in section.lines]
-    lines = zip(_open(section.lines, rows), _pieces(section.lines, known), strict=True)
+    pieces = tuple(_pieces(section.lines, known))
+    first = next((place for place, it in enumerate(pieces) if asked & medicines.ingredients(it.text)), 0)
+    lines = zip(_open(section.lines, rows, first), pieces, strict=True)
     runs = tuple(Run(is_open, tuple(piece for _, piece in run)) for is_open, run in groupby(lines, key=itemgetter(0)))
     held = section.marks or section.lines[:1]
     return SectionView(
@@ -395,16 +398,15 @@ def _population(section: ShownSection, known: dict[str, Evidence]) -> tuple[Mess
     return (message("finding.population", words=text),) if text else ()
 
 
-def _open(lines: Sequence[ShownLine], rows: Sequence[bool]) -> list[bool]:
-    """Whether each of ``lines`` is open: those within ``OPEN`` characters around the marks.
+def _open(lines: Sequence[ShownLine], rows: Sequence[bool], first: int) -> list[bool]:
+    """Whether each of ``lines`` is open: those within ``OPEN`` characters around the marks, else around the ``first``.
 
-    Unmarked ``rows`` of a table are not: of a long table, such as a formulary, only what was asked for is open, or its
-    first row.
+    Unmarked ``rows`` of a table are not: of a long table, such as a formulary, only what was asked for is open.
     """
     lengths = [line.end - line.start for line in lines]
     if sum(lengths) <= OPEN:
         return [True] * len(lines)
-    marked = [place for place, line in enumerate(lines) if line.marked] or [0]
+    marked = [place for place, line in enumerate(lines) if line.marked] or [first]
     first, last = marked[0], marked[-1]
     length, grows = sum(lengths[first : last + 1]), True
     while grows:

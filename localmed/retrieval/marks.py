@@ -44,6 +44,7 @@ NEAR = 0.15  # largest distance of a mark from the nearest line of all sections
 WORDS = 0.2  # weight of a line's share of rare words beside its similarity; 0.1 to 0.3 give equal results
 FEWER = 0.6  # by words alone: least share of the best line's score
 ASKED = 0.1  # added to a line with an amount if the question asks for one
+FURTHER = 1.2  # times a value beyond a bound: limits up to there are compared with it
 NAMED = ("conditions", "procedures")  # what is lacking if no section names it
 GENERAL = frozenset({"infection", "alcohol", "allergy"})  # everyday words among the conditions
 
@@ -273,11 +274,13 @@ def text_of(section: Section) -> str:
 class _Things:
     """The conditions and procedures of a question, and its ``values``, as written, each with all names of it.
 
-    ``dangerous``: the values are beyond a bound, and named as conditions are ("high potassium").
+    ``dangerous``: the values are beyond a bound, and named as conditions are ("high potassium"). ``limits``: whether a
+    line gives a range that begins a little further out.
     """
 
     conditions: Mapping[str, Names]
     values: Mapping[str, Names]
+    limits: Mapping[str, Callable[[str], bool]]
     dangerous: bool
 
     def missing_in(self, section: Section, ranged: bool) -> tuple[tuple[str, ...], bool]:
@@ -286,23 +289,32 @@ class _Things:
 
         ``ranged``: it gives a range with a value of the question, and so names it ("potassium of 6.5 or higher").
         """
-        if ranged and (self.dangerous or not self.conditions):
-            return (), False
         text = text_of(section)
+        limited = {written for written, gives in self.limits.items() if any(gives(line.text) for line in section.lines)}
         conditions = [written for written, names in self.conditions.items() if not names.matches(text)]
         values = [written for written, names in self.values.items() if not names.matches(text)]
         where = fold(_above(section)) if self.dangerous else text
+        if ranged and (self.dangerous or not self.conditions):
+            return tuple(conditions), False
         if self.conditions:
             never = len(conditions) == len(self.conditions)
         else:
-            never = bool(self.values) and not any(names.matches(where) for names in self.values.values())
-        return (*conditions, *values), never
+            named = limited or any(names.matches(where) for names in self.values.values())
+            never = bool(self.values) and not named
+        return (*conditions, *(written for written in values if written not in limited)), never
 
 
 def _things_of(read: Question, of_medicine: bool) -> _Things:
     conditions = _conditions(read)
     values = _values(read, beyond=bool(conditions) or of_medicine)
-    return _Things(conditions, values, bool(read.beyond))
+    return _Things(conditions, values, {one.written: _limit(one) for one in read.beyond}, bool(read.beyond))
+
+
+def _limit(one: Reading) -> Callable[[str], bool]:
+    """Whether a text gives a range that a value a little further beyond its bound is in: "6.5 or higher" for K 6.4."""
+    further = FURTHER if one.high else 1 / FURTHER
+    values = [(measures.by_name(it.name), it.value * further) for it in measures.measured(fold(one.means))]
+    return lambda text: any(measures.falls_in_sentence(text, *it) for it in values)
 
 
 def _conditions(read: Question) -> dict[str, Names]:

@@ -92,11 +92,12 @@ def _values(typed: str, spoken: str) -> Iterator[Reading]:
         if not low <= number <= high or (written == "mg" and match["name"] not in ("Mg", "MG")):
             continue
         shown = ward["measured_zh"][name] if chinese else long
-        beyond = [row[1 + chinese] for row in (ward["below"].get(name),) if row and number < row[0]]
-        beyond += [row[1 + chinese] for row in (ward["above"].get(name),) if row and number >= row[0]]
-        if beyond or name == written:
-            means = ", ".join((f"{shown} {match['number']} {unit}".strip(), *beyond))
-            yield Reading(match[0].strip(), means, called=tuple(name for row in beyond for name in row.split(", ")))
+        below = [row[1 + chinese] for row in (ward["below"].get(name),) if row and number < row[0]]
+        above = [row[1 + chinese] for row in (ward["above"].get(name),) if row and number >= row[0]]
+        if below or above or name == written:
+            means = ", ".join((f"{shown} {match['number']} {unit}".strip(), *below, *above))
+            called = tuple(name for row in (*below, *above) for name in row.split(", "))
+            yield Reading(match[0].strip(), means, called=called, high=bool(above))
 
 
 @cache

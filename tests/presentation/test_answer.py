@@ -25,7 +25,7 @@ from localmed.domain.findings import Closeness, Reading
 from localmed.domain.parts import RecordPart, SourcePlanPart
 from localmed.domain.patient import EntryKind, RecordEntry
 from localmed.presentation.answer import headline, part_view, view
-from localmed.presentation.finding import finding_value
+from localmed.presentation.finding import FindingView, finding_value
 from localmed.presentation.finding import view as sections_view
 from localmed.presentation.plain import plain
 from localmed.presentation.sources import age
@@ -194,6 +194,60 @@ def test_short_sections_of_the_first_documents_are_whole_and_unmarked_ones_that_
     assert seen
     assert [place for place, one in enumerate(seen.sections) if one.aside] == [4, 8], "not of the first three"
     assert [place for place, one in enumerate(seen.sections) if one.whole] == [0, 1, 2, 3, 5, 6]
+
+
+def shown_sections(
+    question: str, *texts: str, lacks: tuple[tuple[str, ...], ...], marked: tuple[bool, ...] = ()
+) -> FindingView:
+    """The view of a section for each text that lacks so much."""
+    sources = tuple(evidence(str(place), text, f"Guide {place}") for place, text in enumerate(texts))
+    sections = tuple(
+        ShownSection(
+            str(place), (ShownLine(str(place), 0, len(text), marked=place < len(marked) and marked[place]),), lacks=lack
+        )
+        for place, (text, lack) in enumerate(zip(texts, lacks, strict=True))
+    )
+    found = answer(question=question, evidence=sources, receipts=Receipts(sections=sections))
+    view = sections_view(found, "en")
+    assert view
+    return view
+
+
+def test_a_section_on_the_medicine_or_class_asked_about_is_shown_whatever_else_is_lacking() -> None:
+    for question, far in (
+        ("cough on ramipril, K 5.6", False),
+        ("cough on an ACE inhibitor, K 5.6", False),
+        ("cough, K 5.6", True),
+    ):
+        assert shown_sections(question, "An ACE inhibitor may cause a cough.", lacks=(("K 5.6",),)).far is far
+
+
+def test_that_no_section_names_all_is_said_where_each_names_a_part() -> None:
+    parted = shown_sections("stroke and asthma", "A stroke.", "Asthma.", lacks=(("asthma",), ("stroke",)))
+    assert parted.absent == (said("finding.not_together", names=("stroke", "asthma")),)
+    one = shown_sections("stroke and asthma", "A stroke.", "A stroke again.", lacks=(("asthma",), ("asthma",)))
+    assert one.absent == (said("finding.lacked", names=("asthma",)),), "and not twice"
+
+
+def test_an_excerpt_is_what_is_marked_and_nothing_else() -> None:
+    view = shown_sections("stroke", "A stroke.", "Another one.", lacks=((), ()), marked=(True,))
+    assert [one.excerpt for one in view.sections] == ["A stroke.", ""]
+
+
+def test_of_a_long_table_without_marks_the_row_of_the_medicine_asked_about_is_open() -> None:
+    rows = [f"Medicine: {name}; Dose: {'as in the leaflet ' * 20}" for name in ("Amlodipine", "Losartan", "Warfarin")]
+    text = "\n".join(rows * 2)
+    source = evidence("1", text, "Formulary")
+    source = replace(source, passage=replace(source.passage, table=True))
+    starts = [0]
+    for row in (rows * 2)[:-1]:
+        starts.append(starts[-1] + len(row) + 1)
+    lines = tuple(ShownLine("1", start, start + len(row)) for start, row in zip(starts, rows * 2, strict=True))
+    receipts = Receipts(sections=(ShownSection("1", lines, lacks=("INR 9",)),))
+    view = sections_view(answer(question="INR 9 on warfarin", evidence=(source,), receipts=receipts), "en")
+    assert view
+    opened = [piece.text for run in view.sections[0].runs if run.open for piece in run.pieces]
+    assert [text[:18] for text in opened] == ["Medicine: Warfarin"]
 
 
 def test_medicines_that_are_quoted_are_not_called_missing() -> None:

@@ -759,3 +759,18 @@ def test_a_range_of_a_value_does_not_stand_for_a_condition(index: LexicalIndex) 
     document = (of_section("A glucose of 7.0 mmol/L or more in the fasting state is high.", "Diagnosis", "0-"),)
     for typed, lacks in (("stroke, fasting glucose 9.0", ("stroke",)), ("fasting glucose 9.0", ())):
         assert made(index, document, typed, 0)[0].lacks == lacks
+
+
+@pytest.mark.parametrize(("typed", "lacks"), [("K 6.4 what to do", ()), ("K 2.1", ("K 2.1",))])
+def test_a_limit_a_little_beyond_a_dangerous_value_is_compared_with_it(
+    index: LexicalIndex, typed: str, lacks: tuple[str, ...]
+) -> None:
+    critical = of_section("Call a doctor if potassium is 6.5 mmol/L or higher.", "Critical", "0-")
+    (found,) = made(index, (critical,), typed, 0, similar={critical.id: (0.9,)})
+    assert (found.lacks, bool(found.marks)) == (lacks, not lacks)
+
+
+def test_a_condition_beside_a_dangerous_value_is_told_where_it_is_lacking(index: LexicalIndex) -> None:
+    critical = of_section("Call a doctor if sodium is below 125 mmol/L.", "Critical", "0-")
+    (found,) = made(index, (critical,), "Na 121 seizing", 0)
+    assert (found.lacks, bool(found.marks)) == (("seizing",), True)
