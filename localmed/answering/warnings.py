@@ -339,15 +339,23 @@ def held_values(text: str, known: Known) -> list[Measured]:
     ]
 
 
-def bears_on(one: Quote, record: PatientRecord, of: Concern) -> bool:
-    """Whether a line of the library tells of two medicines, or of a pregnancy or value and one of them."""
-    return _names_two(one, of) or any(True for _ in said_of_medicines(record, (one,), of))
+def bearing(quotes: Sequence[Quote], record: PatientRecord, of: Concern) -> list[Quote]:
+    """The lines of the library that tell of two medicines, or of a fact or value of the record and one of them."""
+    told = {one for part in said_of_medicines(record, quotes, of) for one in part.statements}
+    return [one for one in quotes if one.statement in told or _names_two(one, of)]
 
 
-def has_a_range(one: Quote, record: PatientRecord) -> bool:
-    """Whether a value of the record is outside a reference range, or in another range of a passage on its measure."""
+def ranging(quotes: Sequence[Quote], record: PatientRecord) -> list[Quote]:
+    """The lines with a reference range that a value of the record is outside, or on its measure with another range
+    that it is in.
+    """
+    known = known_values(record)
+    return [one for one in quotes if _has_a_range(one, known)]
+
+
+def _has_a_range(one: Quote, known: Known) -> bool:
     above = one.passage and measures.mentioned(" ; ".join((one.passage.title, *one.passage.headings)))
-    for value, _ in known_values(record).values():
+    for value, _ in known.values():
         measure = measures.by_name(value.name)
         own = above and measure in above and measures.gives_a_range(one.text, measure)
         if measures.outside_reference(one.text, measure, value.value) or (

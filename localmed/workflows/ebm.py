@@ -239,10 +239,10 @@ def _warnings(case: Case, answer: Answer, filters: SearchFilter) -> Step[tuple[t
     asked = dict.fromkeys(name for one in case.named for name in one.ingredients or (one.written,))
     names, evidence = _searched(record, [*sorted(asked), *sorted(of.proposed)]), answer.evidence
     library, evidence = yield from _search_library(
-        names, filters, evidence, lambda one: warnings.bears_on(one, record, of)
+        names, filters, evidence, lambda lines: warnings.bearing(lines, record, of)
     )
     ranges, evidence = yield from _search_library(
-        _ranges(record), filters, evidence, lambda one: warnings.has_a_range(one, record)
+        _ranges(record), filters, evidence, lambda lines: warnings.ranging(lines, record)
     )
     said = [*warnings.said_of_medicines(record, (*near, *library), of)]
     texts = {one.text for part in said for one in part.statements}
@@ -306,20 +306,24 @@ def _listed_interactions(record: PatientRecord, named: Sequence[str]) -> Step[li
 
 
 def _search_library(
-    texts: Iterable[str], filters: SearchFilter, evidence: tuple[Evidence, ...], keeps: Callable[[Quote], bool]
+    texts: Iterable[str],
+    filters: SearchFilter,
+    evidence: tuple[Evidence, ...],
+    keeps: Callable[[Sequence[Quote]], Sequence[Quote]],
 ) -> Step[tuple[list[Quote], tuple[Evidence, ...]]]:
     """The lines of the library's sections on ``texts`` that ``keeps`` keeps, and the evidence with theirs."""
     lines: dict[Line, None] = {}
     for text in texts:
         found: Finding = yield Find(text, filters, PASSAGES, SECTIONS)
         lines |= dict.fromkeys(line for section in (*found.sections, *found.others) for line in section.lines)
-    told = [line for line in lines if keeps(Quote(Statement(line.text, (), Origin.EXTRACTIVE), line.passage))]
+    quotes = {Quote(Statement(line.text, (), Origin.EXTRACTIVE), line.passage): line for line in lines}
+    told = [quotes[one] for one in keeps([*quotes])]
     pieces = yield from finding.minted([Hit(line.passage) for line in told], evidence)
     fresh = {piece.marker: piece for piece in pieces if piece.marker not in {one.marker for one in evidence}}
-    quotes = [
+    quoted = [
         Quote(piece.quotation(line.start, line.end), line.passage) for piece, line in zip(pieces, told, strict=True)
     ]
-    return quotes, (*evidence, *fresh.values())
+    return quoted, (*evidence, *fresh.values())
 
 
 def _searched(record: PatientRecord, others: Sequence[str]) -> Iterable[str]:
