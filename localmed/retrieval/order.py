@@ -8,25 +8,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from itertools import chain, groupby, permutations
+from itertools import groupby, permutations
 from statistics import median
 
 from localmed.domain import Hit, Passage
 from localmed.domain.findings import Question, Section
 from localmed.retrieval.guide import named as department_named
-from localmed.retrieval.marks import GENERAL, NAMED, of_condition, text_of, things
-from localmed.retrieval.subjects import subjects
-from localmed.retrieval.weights import searched_text
-from localmed.text import measures, medicines, synonyms
+from localmed.retrieval.marks import NAMED, of_condition, text_of, things
+from localmed.text import measures, synonyms
 from localmed.text.furniture import line_spans
 from localmed.text.language import content_words, detect, fold
 from localmed.text.negation import after_denial, denied
 from localmed.text.tables import Names
 
-FIRST = 4  # hits that are surely seen
-FULLEST = 3  # sections of which one that names all of the question is moved to the front
+FIRST = 3  # sections behind which entries of dictionaries stand
 DEPARTMENTS = range(8, 400)  # headings of a guide to departments; a book has more
-READ = 100  # passages of a document that are read for a medicine
 ENTRIES, ENTRY = 20, {"en": 120, "zh": 40}  # headings of a dictionary at least; characters of most entries at most
 _PLACE = re.compile(
     r"\b(?:where|phones?|telephone|ext(?:ension)?|floors?|opening|hours|refer\w*|clinics?|departments?)\b"
@@ -40,31 +36,20 @@ Analyse = Callable[[str], Iterable[str]]  # a text -> its index terms
 Document = Callable[[str], Sequence[Passage]]  # a document's id -> its passages
 
 
-def of_hits(
-    found: Sequence[Hit], read: Question, document: Document, most: int, lacking: Sequence[str] = ()
-) -> list[Hit]:
-    """``found`` in the order in which their sections are shown, ``most`` of them; ``lacking`` is in no document."""
-    place = min(most, FIRST)
-    headed = _with_heading(found, f"{read.typed} {read.further}", document, place)
-    return _with_range(_with_medicines(headed, read, document, place, lacking), read.with_units)
-
-
 def of_sections(found: Sequence[Section], read: Question, analyse: Analyse, document: Document) -> tuple[Section, ...]:
     """The marked sections ``found`` in the order in which they are shown; some lose their marks."""
-    return _entries_later(_fullest_first(_fitting(found, read.typed, analyse), read), read.typed, analyse, document)
+    return _entries_later(_values_first(_fitting(found, read.typed, analyse), read), read.typed, analyse, document)
 
 
-def _fullest_first(found: Sequence[Section], read: Question) -> Sequence[Section]:
-    """``found`` with sections on a dangerous value before others, of these what lacks less first; without such a
-    value, of the first few one that lacks nothing first.
+def _values_first(found: Sequence[Section], read: Question) -> Sequence[Section]:
+    """``found`` with sections on a dangerous value before others, of these what lacks less first.
 
     "INR 9, vitamin K": what is to be done at such an INR before what to eat.
     """
     values = {one.written for one in read.beyond}
-    if values and not things(read, NAMED):
-        return sorted(found, key=lambda one: len(one.lacks) if values & {*one.lacks} else 0)
-    place = next((place for place, one in enumerate(found[:FULLEST]) if not one.lacks), 0)
-    return (*found[place : place + 1], *found[:place], *found[place + 1 :])
+    if not values or things(read, NAMED):
+        return found
+    return sorted(found, key=lambda one: len(one.lacks) if values & {*one.lacks} else 0)
 
 
 def _entries_later(
@@ -88,9 +73,9 @@ def _entries_later(
 
     entries = [is_entry(one) for one in found]
     plain = [one.without_marks() if it else one for one, it in zip(found, entries, strict=True)]
-    later = [plain[place] for place in range(min(FULLEST, len(found))) if entries[place]]
-    others = [one for place, one in enumerate(plain) if place >= FULLEST or not entries[place]]
-    return (*others[:FULLEST], *later, *others[FULLEST:])
+    later = [plain[place] for place in range(min(FIRST, len(found))) if entries[place]]
+    others = [one for place, one in enumerate(plain) if place >= FIRST or not entries[place]]
+    return (*others[:FIRST], *later, *others[FIRST:])
 
 
 def _is_guide(document: Sequence[Passage]) -> bool:
@@ -105,7 +90,7 @@ def _is_dictionary(document: Sequence[Passage]) -> bool:
     return len(lengths) >= ENTRIES and median(lengths) <= ENTRY[detect(document[0].text)]
 
 
-def _with_range(found: Sequence[Hit], question: str) -> list[Hit]:
+def with_range(found: Sequence[Hit], question: str) -> list[Hit]:
     """``found``; a passage with a range that holds a value of the question is the second at the latest, if any has one.
 
     "INR 8.5": what is to be done "when the INR is above 5.0" has one word in common with the question. It is the first
@@ -119,55 +104,6 @@ def _with_range(found: Sequence[Hit], question: str) -> list[Hit]:
     place = next((place for place, texts in enumerate(lines) if any(map(holds, texts))), 0)
     first = 0 if aims and any(map(aims, lines[0])) else 1
     return [*found[:first], found[place], *found[first:place], *found[place + 1 :]] if place > first else list(found)
-
-
-def _with_heading(found: Sequence[Hit], question: str, document: Document, place: int) -> list[Hit]:
-    """``found``, with a passage of the first documents whose heading names what the question does as the ``place``-th.
-
-    "NEWS 7, lactate 4, which antibiotic?" has most words in common with the section on lactate. Nothing is moved for
-    what the titles or headings of the first ones name.
-    """
-    before, after = found[: place - 1], found[place - 1 :]
-    headed = [f"{fold(hit.passage.title)} {_heading(hit.passage)}" for hit in before]
-    folded = fold(question)
-    for thing in synonyms.named(folded):
-        names = Names(thing.names)
-        no_subject = thing.asking or GENERAL & {*thing.names} or denied(folded, thing.start)
-        if no_subject or any(map(names.matches, headed)):
-            continue
-        for name in dict.fromkeys(hit.passage.document_id for hit in before):
-            for passage in document(name):
-                heading = _heading(passage)
-                if any(not denied(heading, match.start) for match in names.matches(heading)):
-                    hit = next((hit for hit in found if hit.passage.id == passage.id), Hit(passage))
-                    return [*before, hit, *(it for it in after if it != hit)]
-    return list(found)
-
-
-def _with_medicines(
-    found: Sequence[Hit], read: Question, document: Document, place: int, lacking: Sequence[str]
-) -> list[Hit]:
-    """``found``, with a passage on a medicine asked about that the sections of the first ones lack as the ``place``-th.
-
-    "Lactate 4.2 after 30 mL/kg, noradrenaline?": numbers put out what is asked for. Looked for are the hits, then the
-    documents of the first ones.
-    """
-    before, after = found[: place - 1], found[place - 1 :]
-    own = {hit.passage.document_id: document(hit.passage.document_id) for hit in before}
-    named = [
-        medicines.names(searched_text(one))
-        for hit in before
-        for one in own[hit.passage.document_id]
-        if one.headings == hit.passage.headings
-    ]
-    for asked in subjects(read):
-        if not asked.ingredients or asked.written in lacking or any(map(asked.is_among, named)):
-            continue
-        near = (Hit(passage) for passages in own.values() for passage in passages[:READ])
-        hit = next((hit for hit in chain(after, near) if asked.is_in(searched_text(hit.passage))), None)
-        if hit:
-            return [*before, hit, *(it for it in after if it != hit)]
-    return list(found)
 
 
 def _heading(passage: Passage) -> str:

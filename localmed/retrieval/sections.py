@@ -39,7 +39,7 @@ def sections(
     """
     seen: set[str] = set()
     taken: list[Section] = []
-    for hit in order.of_hits(found, read, document, most, lacking):
+    for hit in order.with_range(found, read.with_units):
         if hit.passage.id in seen or len(taken) == most:
             continue
         passages = document(hit.passage.document_id)
