@@ -40,7 +40,6 @@ NAMED = (EntryKind.MEDICINE, EntryKind.NAMED)
 _REACTION, _PREGNANCY = cues("records", "quoted"), cues("records", "pregnancy")
 _RELATIVE = cues("records", "relative")
 _STOPPED, _NOT_STOPPED = cues("records", "stopped"), cues("records", "not_stopped")
-_VALUE = r"(?:\s*(?:was|is|of|[:=]))?\s*\d[\d.]*(?!\s*(?:m?g|mcg|ml|tab|cap|[%\d.])|\s*mmol\s+(?:bd|tds|od|daily))"
 _CLAUSE = re.compile(r"(?:(?! [-–] )[^,，;；。.])+")
 _BETWEEN = re.compile(r"[;；]\s*")  # cells of a row
 _AND = re.compile(r"\s*(?:and\b|并?且|和|及)\s*", re.IGNORECASE)  # a cell between two ranges, or before the second
@@ -105,17 +104,14 @@ def named_above(passage: Passage) -> frozenset[str]:
 def taken(entry: RecordEntry) -> frozenset[str]:
     """The ingredients of an entry that names a medicine, as taken or not, unless it says that it is stopped.
 
-    A sentence on a reaction counts too, but for the medicine beside it: "on warfarin, allergic to penicillin". What is
-    measured ("glucose 9.1") does not.
+    A sentence on a reaction counts too, but for the medicine beside it: "on warfarin, allergic to penicillin".
     """
     if entry.kind not in NAMED or _is_stopped(entry):
         return frozenset()
     own = medicines.ingredients(entry.text)
     if entry.kind is EntryKind.MEDICINE:
         return own
-    both = own & {one.name for one in measures.all_measures()}
-    values = {name for name in both if re.search(rf"(?i)\b{name}\b{_VALUE}", entry.words)}
-    return own - values - {name for one in medicines.allergens(entry.words) for name in one.ingredients}
+    return own - {name for one in medicines.allergens(entry.words) for name in one.ingredients}
 
 
 def _is_stopped(entry: RecordEntry) -> bool:

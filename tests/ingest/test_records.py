@@ -881,3 +881,8 @@ def test_what_stands_beside_a_name_is_quoted_without_it() -> None:
 def test_a_record_of_more_sentences_than_are_quoted_says_so() -> None:
     record = text("Allergies: latex\n" + "".join(f"Lives in house {number}. " for number in range(MOST + 9)))
     assert "record.rest_cut" in [note.code for note in record.notes]
+
+
+def test_a_value_is_no_medicine() -> None:
+    record = read_text("Seen today. Glucose 5.6, calcium was 2.1. She takes potassium 8 mmol tds and iron tablets.")
+    assert [entry.text for entry in record.entries if entry.kind is EntryKind.NAMED] == ["potassium", "iron"]

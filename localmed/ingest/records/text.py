@@ -112,6 +112,9 @@ _SAYS_NONE = re.compile(
 
 # Values: a name, a number (or a pressure) and its unit; in brackets perhaps the normal range.
 _COMMA = re.compile(r"[,，;；。]|\.(?!\S)")
+_VALUE = re.compile(  # behind a medicine that is also measured: "glucose 9.1", not "potassium 8 mmol tds"
+    r"(?:\s*(?:was|is|of|[:=]))?\s*\d[\d.]*(?!\s*(?:m?g|mcg|ml|tab|cap|[%\d.])|\s*mmol\s+(?:bd|tds|od|daily))"
+)
 _RANGE = re.compile(r"[(（\[][^()（）\[\]\n]{0,24}\d[\d.]*\s?[-–~]\s?\d[\d.]*[^()（）\[\]\n]{0,12}[)）\]]")
 _GOES_ON = re.compile(r"\s*(?:[-–~～<>≥≤/(（]|to\b|at\b|以上|以下|至|到)")
 _TO_NEXT = re.compile(r"\s*(?:[-–~～]|to\b|至|到)\s*\d")
@@ -588,7 +591,8 @@ def _name_medicines(prose: _Prose, listed: Iterable[RecordEntry]) -> Iterator[Re
     told = set[tuple[str, ...]]()
     for mention in prose.mentions:
         again = mention.ingredients in told and _NOT_NOW.search(prose.text, *prose.sentence(mention.start))
-        if mention.start not in covered and not again and mention not in prose.allergens:
+        value = not mention.is_medicine and _VALUE.match(prose.folded, mention.end)
+        if mention.start not in covered and not (again or value) and mention not in prose.allergens:
             told.add(mention.ingredients)
             yield prose.entry(EntryKind.NAMED, mention.start, mention.end)
 
