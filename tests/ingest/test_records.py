@@ -884,5 +884,5 @@ def test_a_record_of_more_sentences_than_are_quoted_says_so() -> None:
 
 
 def test_a_value_is_no_medicine() -> None:
-    record = read_text("Seen today. Glucose 5.6, calcium was 2.1. She takes potassium 8 mmol tds and iron tablets.")
-    assert [entry.text for entry in record.entries if entry.kind is EntryKind.NAMED] == ["potassium", "iron"]
+    record = text("Seen today. Glucose 5.6, calcium was 2.1. She takes iron tablets.")
+    assert of_kind(record, EntryKind.NAMED) == ["iron"]
