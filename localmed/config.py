@@ -135,7 +135,7 @@ class WorkflowSettings:
     safety_en: str = ""  # the safety message; {line} is replaced by the crisis line; "": the default (messages/)
     safety_zh: str = ""
     crisis_line: str = ""  # telephone number for the safety message; "": none
-    emergency_number: str = ""  # telephone number that Departments names, such as "120"; "": none
+    emergency_number: str = ""  # telephone number that warnings of an emergency name, such as "120"; "": none
 
 
 @dataclass(frozen=True, slots=True)

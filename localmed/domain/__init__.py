@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from localmed.domain.messages import Message as Message
 from localmed.domain.messages import Parameter as Parameter
 from localmed.domain.messages import message as message
+from localmed.domain.messages import number_to_call as number_to_call
 
 if TYPE_CHECKING:
     from localmed.domain.answers import *  # noqa: F403

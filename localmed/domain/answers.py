@@ -166,7 +166,8 @@ class Receipts:
 class Provenance:
     """The models, prompts (role -> version) and library generation that produced an answer.
 
-    ``day`` is the day of the question, which decides which documents were effective or overdue.
+    ``day`` is the day of the question, which decides which documents were effective or overdue. ``emergency_number``:
+    the site's, which warnings of an emergency name.
     """
 
     generation: str
@@ -175,6 +176,7 @@ class Provenance:
     prompts: tuple[tuple[str, str], ...] = ()
     version: str = ""
     day: str = ""
+    emergency_number: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,3 +22,8 @@ class Message:
 def message(code: str, /, **parameters: Parameter) -> Message:
     """The message ``code`` with ``parameters`` by the names in its template."""
     return Message(code, tuple(parameters.items()))
+
+
+def number_to_call(number: str) -> Parameter:
+    """The site's emergency number as warnings name it; without a ``number`` the words for it."""
+    return number or Message("departments.emergency_number")

@@ -13,7 +13,17 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from operator import itemgetter
 
-from localmed.domain import Answer, Evidence, Message, Passage, Receipts, ShownLine, ShownSection, message
+from localmed.domain import (
+    Answer,
+    Evidence,
+    Message,
+    Passage,
+    Receipts,
+    ShownLine,
+    ShownSection,
+    message,
+    number_to_call,
+)
 from localmed.domain.findings import Closeness, Question, Reading
 from localmed.messages import LANGUAGES, joined
 from localmed.presentation.neutral import one_line, words
@@ -228,7 +238,6 @@ def view(answer: Answer, language: str) -> FindingView | None:
         ReadingView(one.written, words(_reading(one), language), one.left_out) for one in found.readings if one.written
     )
     absent = () if NOT_SEARCHED in {note.code for note in answer.notes} else found.absent
-    signs = tuple(Message(f"departments.flag.{one}") for one in found.flags)
     return FindingView(
         readings,
         tuple(_read_as(readings, language)),
@@ -238,7 +247,7 @@ def view(answer: Answer, language: str) -> FindingView | None:
         words(message("search.words_only"), language) if by_words else "",
         words(message("finding.following", question=follows), language) if follows else "",
         words(_nothing_near(answer.language if others else ""), language) if nothing and found.sections else "",
-        words(message("finding.flagged", signs=signs), language) if signs else "",
+        words(flagged(found.flags, answer.provenance.emergency_number), language) if found.flags else "",
         far,
         lacking
         or others_first
@@ -251,6 +260,12 @@ def view(answer: Answer, language: str) -> FindingView | None:
             *([words(message("finding.not_together", names=apart), language)] if apart else ()),
         ),
     )
+
+
+def flagged(flags: Sequence[str], number: str) -> Message:
+    """The warning of an emergency that a question names by ``flags``, and whom to call: the site's ``number``."""
+    signs = tuple(Message(f"departments.flag.{one}") for one in flags)
+    return message("finding.flagged", signs=signs, number=number_to_call(number))
 
 
 def _is_short(section: ShownSection) -> bool:

@@ -20,6 +20,7 @@ from localmed.domain.parts import (
 )
 from localmed.library.terms import folded, singular
 from localmed.messages import CLAUSES, joined
+from localmed.presentation.finding import flagged
 from localmed.presentation.neutral import one_line, words
 from localmed.presentation.statements import definition_rows, statement_view
 from localmed.presentation.views import PartView, Row
@@ -155,8 +156,7 @@ def question(part: QuestionPart, language: str) -> PartView:
     if part.talk:
         rows.insert(0, Row("", words(message("explain.talk"), language)))
     if part.signs:
-        signs = tuple(Message(f"departments.flag.{sign}") for sign in part.signs)
-        rows.insert(0, Row("", words(message("finding.flagged", signs=signs), language)))
+        rows.insert(0, Row("", words(flagged(part.signs, part.emergency_number), language)))
     without = message("explain.left_out") if part.left_out else message("explain.no_answer")
     rows += [] if part.statements or part.reply else [Row("", words(without, language))]
     if part.nearest and not part.statements:

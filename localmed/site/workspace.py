@@ -139,7 +139,6 @@ class Workspace:
             judge=self._judge(),
             chat=self._chat(),
             day=self.library.holding.day,
-            emergency_number=self.settings.workflows.emergency_number,
         )
 
     def _judge(self) -> str:
@@ -217,6 +216,7 @@ class Workspace:
             prompts=tuple((role.name, f"{self.roles.by(role)}-{role.version}") for role in ROLES.values()),
             version=__version__,
             day=self.library.holding.day,
+            emergency_number=self.settings.workflows.emergency_number,
         )
 
     def bounds(self) -> Bounds:

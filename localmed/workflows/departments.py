@@ -47,6 +47,7 @@ from localmed.domain import (
     Statement,
     Verification,
     message,
+    number_to_call,
 )
 from localmed.domain.answers import from_one
 from localmed.domain.findings import Closeness, Found
@@ -71,8 +72,6 @@ NO_DEPARTMENT = message("departments.no_department")
 NEAREST = message("departments.nearest")
 FAR = message("departments.far")
 UNREAD = message("departments.unread")
-NO_EMERGENCY = message("departments.no_emergency")
-ALWAYS = message("departments.always")
 LEXICAL_ONLY = message("workflow.chinese_by_words")
 SUICIDE = "suicide"  # the flag that the site's safety message itself answers
 LIKENED = ("likened",)  # instead of flags: no known sign, but worded like an emergency
@@ -106,7 +105,7 @@ def departments(complaint: str, filters: SearchFilter, plan: Plan, provenance: P
     language = detect(complaint)
     said = flagged(complaint)
     flags, signs = tuple(said), _signs(said)
-    always = always_told(plan.emergency_number)
+    always = always_told(provenance.emergency_number)
     begun = Answer(
         AnswerStatus.ABSTAINED, complaint, language, (), (), filters.collections, provenance, workflow="departments"
     )
@@ -125,7 +124,7 @@ def departments(complaint: str, filters: SearchFilter, plan: Plan, provenance: P
     apart = concern and not set(flags) - {SUICIDE}  # the message says it all; below it stands the way there
     result: GuideResult = yield from _search_guide(searched, filters, language, flags or ((SUICIDE,) if apart else ()))
     result = replace(result, departments=()) if concern else result
-    told = () if apart else _notes(complaint, language, result, flags, signs)
+    told = () if apart else _notes(complaint, language, result, flags, signs, provenance.emergency_number)
     begun = replace(begun, notes=(*begun.notes, *told))
     if flags and plan.chat:
         yield Shown(begun)  # nobody waits for a model with an emergency
@@ -150,7 +149,7 @@ def departments(complaint: str, filters: SearchFilter, plan: Plan, provenance: P
 
 def always_told(number: str) -> Message:
     """What every page says of emergencies; ``number`` is the site's emergency number ("": not told)."""
-    return message("departments.always_call", number=number) if number else ALWAYS
+    return message("departments.always", number=number_to_call(number))
 
 
 def _unusable(complaint: str, filters: SearchFilter) -> Message | None:
@@ -165,13 +164,13 @@ def _unusable(complaint: str, filters: SearchFilter) -> Message | None:
 
 
 def _notes(
-    complaint: str, language: str, result: GuideResult, flags: Sequence[str], signs: tuple[Message, ...]
+    complaint: str, language: str, result: GuideResult, flags: Sequence[str], signs: tuple[Message, ...], number: str
 ) -> Notes:
     notes: Notes = ()
     if flags:
         warned = message("departments.flagged", signs=signs)
         notes += (message("departments.likened") if flags == LIKENED else warned,)
-        notes += () if result.emergency else (NO_EMERGENCY,)
+        notes += () if result.emergency else (message("departments.no_emergency", number=number_to_call(number)),)
     if len(complaint) > CHARACTERS:
         notes += (message("departments.cut", all=len(complaint), read=CHARACTERS),)
     if language == "zh" and not result.dense:

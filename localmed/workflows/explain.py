@@ -483,6 +483,7 @@ def _asked(
             searched_as=alone if alone != question else "",
             nearest=nearest,
             signs=red_flags(question),
+            emergency_number=provenance.emergency_number,
             talk=bool(like),
             sections=sections,
         )

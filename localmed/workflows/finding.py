@@ -24,7 +24,7 @@ class Plan:
     ``roles``: names of active roles; ``chat``: those that a chat model serves; ``jury``: those that judge the badge of
     a thorough answer; ``judge``: the judge of entailment, or "". ``own_knowledge``: the site allows a thorough answer
     without a source, labelled so. ``safety``: the site's (language, message) for somebody in danger. ``day``: the day
-    of the question. ``emergency_number``: the site's, that Departments names.
+    of the question.
     """
 
     tiers: tuple[Tier, ...]
@@ -37,7 +37,6 @@ class Plan:
     judge: str = ""
     chat: frozenset[str] = frozenset()
     day: str = ""
-    emergency_number: str = ""
 
     @property
     def searched(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from localmed.domain import Answer, AnswerStatus, Origin, Statement, message
+from localmed.domain import Answer, AnswerStatus, Origin, Statement, message, number_to_call
 from localmed.domain.accounts import Account, SessionRole
 from localmed.domain.errors import UsageError
 from localmed.domain.parts import DepartmentPart, LinePart, TermPart, UnexplainedPart
@@ -301,7 +301,7 @@ def test_an_emergency_in_a_patients_question_is_told_to_staff_and_on_the_leaflet
     page = reader.form(
         "/orders", order="Paracetamol 1 g once a day\n", questions="I have crushing chest pain. How many can I take?"
     )
-    told = said("finding.flagged", signs=(message("departments.flag.chest_pain"),))
+    told = said("finding.flagged", signs=(message("departments.flag.chest_pain"),), number=number_to_call(""))
     assert told in page.text
     assert told in reader.form(f"{page.url.path}/leaflet", released_by="Ada", language="en").text
     plain = reader.form("/orders", order="Paracetamol 1 g once a day\n", questions="When do I take it?")

@@ -40,6 +40,7 @@ from localmed.process.hooks import Hooks
 from localmed.retrieval.tiers import Tier
 from localmed.site import changes, lookups
 from localmed.workflows.ask import answered, ask
+from localmed.workflows.departments import always_told
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import FAILED, Perform, Scopes
 from localmed.workflows.receipts import NO_TIER
@@ -48,6 +49,7 @@ from tests.fakes import HashedWords, import_into, opened, write
 from tests.models.chat_server import Handler, serving
 from tests.scripted import ScriptedChat
 from tests.values import PROVENANCE, evidence
+from tests.words import said
 from tests.workflows.driving import texts, titles
 
 ANY = SearchFilter()
@@ -255,6 +257,17 @@ def test_warning_signs_of_an_emergency_stand_above_the_sections(
     finding = view(answer, answer.language).finding
     assert finding is not None
     assert bool(finding.flagged) is bool(flags)
+
+
+@pytest.mark.parametrize("number", ["", "2222"])
+def test_the_warning_of_an_emergency_names_the_number_that_departments_names(library: Settings, number: str) -> None:
+    site = replace(library, workflows=replace(library.workflows, emergency_number=number))
+    with opened(site, HashedWords()) as session:
+        asked = session.ask("crushing chest pain, paracetamol?", ANY)
+        found, complaint = view(asked, "en").finding, session.departments("My heart races")
+    assert found is not None
+    assert (number or said("departments.emergency_number")) in found.flagged
+    assert complaint.notes[-1] == always_told(number)
 
 
 @pytest.mark.parametrize("found", [True, False], ids=["it writes", "it finds nothing and searches once more"])

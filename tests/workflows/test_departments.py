@@ -24,7 +24,18 @@ from localmed.answering.guidance import (
     nearest,
 )
 from localmed.config import LibrarySettings, Settings
-from localmed.domain import Answer, AnswerStatus, Evidence, Hit, Kind, Message, Origin, SearchFilter, message
+from localmed.domain import (
+    Answer,
+    AnswerStatus,
+    Evidence,
+    Hit,
+    Kind,
+    Message,
+    Origin,
+    SearchFilter,
+    message,
+    number_to_call,
+)
 from localmed.domain.errors import Rejected, UsageError
 from localmed.domain.findings import Closeness, Found
 from localmed.domain.ports import NOT_JUDGED, EncoderIdentity, Stance
@@ -34,7 +45,7 @@ from localmed.presentation.plain import plain
 from localmed.presentation.views import Row
 from localmed.site import importing
 from localmed.site.session import Session
-from localmed.workflows.departments import ALWAYS, FAR, NEAREST, NO_DEPARTMENT, NO_EMERGENCY, NO_GUIDE, departments
+from localmed.workflows.departments import FAR, NEAREST, NO_DEPARTMENT, NO_GUIDE, always_told, departments
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Cite, Judge, Search, Shown
 from tests.fakes import HashedWords, described, import_into, opened, write
@@ -47,6 +58,7 @@ CORPORA = Path(__file__).parents[2] / "corpora"
 ROLES = frozenset({DEPARTMENT.name, FINAL_CHECK.name})
 ON = Plan((), 8, roles=ROLES, audience="patient", judge="words", chat=ROLES)
 LOCAL = SearchFilter(("pages",))
+ALWAYS = always_told("")
 HEART = "Second floor. Come here with a heart that races or skips beats."
 HEART_EVIDENCE = evidence("1", HEART, "Cardiology")
 EMERGENCY_EVIDENCE = evidence("2", "Ground floor. Come at once with crushing chest pain.", "Emergency Department")
@@ -66,7 +78,7 @@ def search_result(*sources: Evidence) -> Found:
 
 
 def replay(
-    complaint: str, results: list[Any], plan: Plan = ON, filters: SearchFilter = LOCAL
+    complaint: str, results: list[Any], plan: Plan = ON, filters: SearchFilter = LOCAL, number: str = ""
 ) -> tuple[Answer, list[Any]]:
     """The answer that the flow comes to when its requests get ``results``, and the requests.
 
@@ -78,7 +90,8 @@ def replay(
         is_row = isinstance(request, Search) and not (waiting and isinstance(waiting[0], Found))
         return search_result() if is_row else waiting.pop(0)
 
-    answer, requests = fed(departments(complaint, filters, plan, PROVENANCE), served)
+    asked_with = replace(PROVENANCE, emergency_number=number)
+    answer, requests = fed(departments(complaint, filters, plan, asked_with), served)
     assert not waiting, "the flow ended before its results were used up"
     return answer, requests
 
@@ -128,11 +141,12 @@ def test_red_flags_put_the_emergency_department_first_whatever_was_chosen() -> N
     assert shown.notes[0] == answer.notes[0]
 
 
-def test_a_guide_without_an_emergency_department_is_told_of() -> None:
+@pytest.mark.parametrize("number", ["", "120"])
+def test_a_guide_without_an_emergency_department_is_told_of(number: str) -> None:
     searches = (search_result(HEART_EVIDENCE), search_result())
     results = [searches, (HEART_EVIDENCE,), (advised(HEART_EVIDENCE),), (True,)]
-    answer, _ = replay("Crushing chest pain and I can't breathe", results)
-    assert NO_EMERGENCY in answer.notes
+    answer, _ = replay("Crushing chest pain and I can't breathe", results, number=number)
+    assert message("departments.no_emergency", number=number_to_call(number)) in answer.notes
 
 
 @pytest.mark.parametrize("roles", [(), (EMERGENCY.name,)])
@@ -249,8 +263,8 @@ def test_nothing_readable_is_a_clean_outcome(complaint: str) -> None:
 
 
 def test_the_sites_emergency_number_is_named() -> None:
-    answer, _ = replay("My heart races", [], replace(ON, emergency_number="120"), SearchFilter())
-    assert answer.notes == (NO_GUIDE, message("departments.always_call", number="120"))
+    answer, _ = replay("My heart races", [], filters=SearchFilter(), number="120")
+    assert answer.notes == (NO_GUIDE, message("departments.always", number="120"))
 
 
 def test_departments_are_shown_in_the_readers_language() -> None:
