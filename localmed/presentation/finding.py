@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from operator import itemgetter
 
 from localmed.domain import (
     Answer,
     Evidence,
+    Governance,
     Message,
     Passage,
     Receipts,
@@ -27,7 +28,7 @@ from localmed.domain import (
 from localmed.domain.findings import Closeness, Question, Reading
 from localmed.messages import LANGUAGES, joined
 from localmed.presentation.neutral import one_line, words
-from localmed.presentation.sources import edition, pages, warnings
+from localmed.presentation.sources import edition, pages, responsible, warnings
 from localmed.presentation.tables import grids
 from localmed.text import medicines
 from localmed.text.furniture import spans
@@ -120,9 +121,9 @@ class SectionView:
     """A section: its document's title, its ``place`` in it, details and warnings about the document, its text.
 
     ``runs`` are its text in order. The link opens ``start:end`` of the passage ``passage_id``, the source ``marker``,
-    in ``document``. ``whole``: its text is shown, not only a sentence. ``pictures`` replace doubtful tables. ``pages``
-    are those of its marks, or of its first line if it has none. ``lacks`` says what of the question it does not name.
-    ``aside``: nothing of it is marked, and it is none of the first, nor of their documents.
+    in ``document`` of ``collection``. ``whole``: its text is shown, not only a sentence. ``pictures`` replace doubtful
+    tables. ``pages`` are those of its marks, or of its first line if it has none. ``lacks`` says what of the question
+    it does not name. ``aside``: nothing of it is marked, and it is none of the first, nor of their documents.
     """
 
     title: str
@@ -133,6 +134,7 @@ class SectionView:
     marker: str
     passage_id: str
     document: str
+    collection: str
     start: int
     end: int
     runs: tuple[Run, ...]
@@ -196,6 +198,16 @@ class FindingView:
     others_above: bool = False  # the first section is not close: the other language is offered above it
     others_open: bool = False  # and shown at once
     absent: tuple[str, ...] = ()  # in sentences: what it names and no document or section that was found does
+
+
+def with_owners(view: FindingView, governed: Mapping[str, Governance], language: str) -> FindingView:
+    """``view`` with who answers for each section's document, and when it is reviewed, as ``governed`` now."""
+
+    def owned(section: SectionView) -> SectionView:
+        known = responsible(governed.get(section.document, Governance()), section.warnings, language)
+        return replace(section, details=(*section.details, *known))
+
+    return replace(view, sections=tuple(map(owned, view.sections)), others=tuple(map(owned, view.others)))
 
 
 def split_by_language(answer: Answer) -> tuple[Sequence[ShownSection], Sequence[ShownSection]]:
@@ -382,6 +394,7 @@ def _section(
         marker,
         known[marker].passage.id,
         piece.passage.document_id,
+        piece.passage.collection,
         start,
         end,
         runs,

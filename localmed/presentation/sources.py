@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from localmed.domain import Evidence, Kind, Message, Status, message
+from localmed.domain import Evidence, Governance, Kind, Message, Status, message
 from localmed.presentation.neutral import one_line, words
 
 # Years from which a source's age is said. Practice guidelines are out of date after some five years (Shekelle 2001);
@@ -44,6 +44,14 @@ def _passage_warnings(shown: Sequence[Evidence]) -> list[Message]:
     told = [message("answer.planted")] if any(piece.planted for piece in shown) else []
     told += [message("answer.table_doubtful")] if any(piece.passage.doubtful for piece in shown) else []
     return told + [message("answer.remark", note=it) for it in dict.fromkeys(one.remark for one in shown) if it]
+
+
+def responsible(governance: Governance, told: Sequence[str], language: str) -> tuple[str, ...]:
+    """Who answers for a document, and when it is reviewed if no warning ``told`` it, in words."""
+    owner, review = governance.owner, governance.review_by
+    known = [message("answer.owner", owner=one_line(owner))] if owner else []
+    known += [message("answer.review_by", date=review)] if review and not any(review in one for one in told) else []
+    return tuple(words(one, language) for one in known)
 
 
 def age(edition: str, day: str) -> int:

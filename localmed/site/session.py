@@ -180,6 +180,12 @@ class Session:
             return {collection.name: collection.title for collection in workspace.library.catalogue.collections()}
         return {}
 
+    def collection_sources(self) -> dict[str, str]:
+        """What the manifests of the same collections state as their source, by name."""
+        with suppress(NoLibrary), self.stopped_too() as workspace:
+            return {collection.name: collection.source for collection in workspace.library.catalogue.collections()}
+        return {}
+
     # --- the workflows -----------------------------------------------------------------------------------------------
 
     def ask(

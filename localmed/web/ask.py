@@ -268,7 +268,8 @@ def section_values(visit: Visit, answer: Answer, base: str = "") -> dict[str, An
     listed = (*shown.sections, *shown.others) if shown else ()
     known_documents = lookups.documents_of(visit.session, (one.document for one in listed))
     governed = {name: document.governance for name, document in known_documents.items()}
-    return {"finding": shown, "governed": governed, "blocks": finding.blocks, "beside": beside}
+    shown = finding.with_owners(shown, governed, visit.language) if shown else None
+    return {"finding": shown, "blocks": finding.blocks, "beside": beside}
 
 
 def answer_values(visit: Visit, kept: Kept, since: bool = True) -> dict[str, Any]:
@@ -276,7 +277,9 @@ def answer_values(visit: Visit, kept: Kept, since: bool = True) -> dict[str, Any
     holds, answer = history.holds(visit.session, kept.answer), kept.answer
     if holds and since:
         answer = history.with_current_statuses(visit.session, answer)
-    shown = view(answer, visit.language)
+    is_shown = holds or not since
+    found = section_values(visit, answer if is_shown else replace(answer, evidence=(), receipts=None), path_of(kept))
+    shown = replace(view(answer, visit.language), finding=found["finding"])
     order_lines, parts = order.terms_by_line(answer.parts, shown.parts, visit.language, answer.language)
     told = "stopped_departments" if answer.workflow == "departments" else "stopped"
     stopped = [
@@ -284,6 +287,8 @@ def answer_values(visit: Visit, kept: Kept, since: bool = True) -> dict[str, Any
         for one in stops.visible_stops(visit.session)
         if (one.kind, one.name) == (stops.WORKFLOW, answer.workflow)
     ]
+    sources_of = _collection_sources(visit, answer)
+    stated = (f"{', '.join(titles)}: {source}" for source, titles in sources_of.items() if source)
     basis = {
         "kept": kept,
         "sheet": False,
@@ -300,18 +305,16 @@ def answer_values(visit: Visit, kept: Kept, since: bool = True) -> dict[str, Any
         "in_other_words": {name: order.in_other_words(answer, name) for name in LANGUAGES},
         "state": "\n".join(status_lines(shown, kept.asked_text, answer.provenance.day)),
         "stopped": stopped,
-        "copied": "\n".join((*stopped, text_to_copy(shown, kept.asked_text, answer.provenance.day))),
+        "copied": "\n".join((*stopped, text_to_copy(shown, kept.asked_text, answer.provenance.day), *stated)),
         "masked": MASK in kept.asked_text,
         "printed": pages.moment(time.time()),
         "library_day": pages.moment(lookups.generation_date(visit.session, answer.provenance.generation)),
-        "sources_of": _collection_sources(visit, answer),
+        "sources_of": sources_of,
         "holds": holds,
         "standing": history.status_mark(answer),
         "withdrawals": () if holds else dict.fromkeys(history.withdrawals(visit.session, answer.evidence).values()),
         "votes": verify.votes(answer.parts, visit.language),
     }
-    is_shown = holds or not since
-    found = section_values(visit, answer if is_shown else replace(answer, evidence=(), receipts=None), path_of(kept))
     return {**basis, **found, **({"beside": None} if order_lines else {})}  # beside an order stands what it means
 
 

@@ -11,6 +11,7 @@ written by ``{{ form_token() }}`` of ``parts.html``. ``nonce``: for ``<script>``
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
@@ -79,6 +80,7 @@ def fragment(visit: Visit, template: str, **values: Any) -> str:
     """Render ``template`` with ``values``: a page, or a part that the script inserts."""
     request = visit.request
     titles = cache(lambda: visit.session.collection_titles() if visit.own else {})
+    sources = cache(lambda: visit.session.collection_sources() if visit.own else {})
     notice = request.query_params.get("notice", "")
     return environment("localmed.web").get_template(template).render(
         visit=visit,
@@ -90,6 +92,8 @@ def fragment(visit: Visit, template: str, **values: Any) -> str:
         listed=lambda names: joined(names, visit.language),
         named=lambda kind, name: named(kind, name, visit.language),
         titled=lambda name: titles().get(name, name),
+        stated_source=lambda name: sources().get(name, ""),
+        today=day(time.time()),
         moment=moment,
         can=lambda right: visit.may(Right(right)),
         navigation=[it for it in NAVIGATION if visit.may(it.right) and visit.login and not visit.login.temporary],
@@ -188,15 +192,21 @@ def _inner(value: Parameter, visit: Visit) -> Parameter:
     return for_visitor(value, visit) if isinstance(value, Message) else value
 
 
-def moment(time: str | float) -> str:
+def moment(stored: str | float) -> str:
     """A stored time (ISO 8601, or seconds since 1970) in local time, to the minute; "–" for none."""
-    known = datetime.fromtimestamp(time) if isinstance(time, float) else datetime.fromisoformat(time) if time else None
+    known = (
+        datetime.fromtimestamp(stored)
+        if isinstance(stored, float)
+        else datetime.fromisoformat(stored)
+        if stored
+        else None
+    )
     return known.astimezone().strftime("%Y-%m-%d %H:%M") if known else "–"
 
 
-def day(time: float) -> str:
-    """The local date of ``time`` (seconds since 1970)."""
-    return datetime.fromtimestamp(time).astimezone().date().isoformat()
+def day(stored: float) -> str:
+    """The local date of a stored time (seconds since 1970)."""
+    return datetime.fromtimestamp(stored).astimezone().date().isoformat()
 
 
 def lines(messages_: tuple[Message, ...], visit: Visit) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Form, Request
@@ -17,7 +18,7 @@ from localmed.domain.errors import UnknownName
 from localmed.messages import LANGUAGES
 from localmed.people import history
 from localmed.presentation import finding
-from localmed.presentation.sources import source_page
+from localmed.presentation.sources import responsible, source_page
 from localmed.site import lookups, page_images, stops
 from localmed.text.language import clean
 from localmed.web import pages
@@ -151,13 +152,14 @@ def source_values(
         own, last = tuple(number for number, part in enumerate(parts, 1) if passage in part), len(parts)
         page = min(max(page, 0), last) or own[0]
         texts = parts[page - 1]
+    shown = source_page(evidence, visit.language, min(max(page, 0), last or page), marked, last, own)
+    known = responsible(document.governance if document else Governance(), shown.warnings, visit.language)
     return {
-        "source": source_page(evidence, visit.language, min(max(page, 0), last or page), marked, last, own),
+        "source": replace(shown, details=(*shown.details, *known)),
         "headed": finding.under_headings(texts, marks, visit.language),
         "blocks": finding.blocks,
         "read": read,
         "spoken": passage.language if passage.language in LANGUAGES else visit.language,
-        "governed": document.governance if document else Governance(),
         "base": base,
         "marked": sorted({page for one, *place in marks for page in one.pages_of(*place)}),
         "begins": passage.id if marked and not marks else "",  # a section without marks is looked for as well

@@ -299,6 +299,24 @@ def test_sections_that_differ_stand_side_by_side_in_one_folded_line_newer_first(
     assert text.index(said("conflict.edition", ours="2024", theirs="2019")) < text.index("Nearest sections")
 
 
+def test_what_is_copied_names_the_owner_and_what_the_collection_states(copied_clients: Clients) -> None:
+    session, notice = Session(copied_clients.site, local_caller(copied_clients.settings)), "For demonstration only"
+    folder = write(
+        copied_clients.settings.data.parent / "renal", {"dialysis.md": "# Dialysis\n\nWeigh before dialysis.\n"}
+    )
+    importing.import_paths(session, [folder], Manifest(Collection("renal", "Renal", source=notice)))
+    stored = next(one for one in lookups.documents(session) if one.title == "Dialysis")
+    changes.govern(session, [Change((stored,), {"owner": "Renal unit"})])
+    reader = copied_clients("reader")
+    page = html.unescape(reader.form("/ask", question="Weigh before dialysis?").text)
+    card, pane = (re.search(rf'<{it} class="[^"]*"[^>]* data-cited="([^"]+)"', page) for it in ("article", "div"))
+    copied = page.partition('<textarea id="copied"')[2].partition("</textarea>")[0]
+    for text in (card and card[1], pane and pane[1], copied):
+        assert text
+        assert said("answer.owner", owner="Renal unit") in text
+        assert notice in text
+
+
 def add_literature(clients: Clients) -> None:
     """A study on what the guideline says."""
     text = "The maximum dose of paracetamol in adults was 4 g in 24 hours in this randomised controlled trial."

@@ -93,22 +93,34 @@ def test_by_keyboard_from_the_box_to_the_page(copied_clients: Clients, browser: 
 
 
 @pytest.mark.slow
-def test_what_is_copied_carries_its_source_and_the_date(client: Clients, browser: OpenWindow) -> None:
+@pytest.mark.parametrize("within", [".source", ".card"])
+def test_a_copied_sentence_carries_its_source_and_the_date(client: Clients, browser: OpenWindow, within: str) -> None:
     window = browser(client)
     window.sign_in("reader", client("reader").form("/ask", question=PDF_QUESTION).url.path)
+    window.page.eval_on_selector(
+        within, "(one) => one.querySelectorAll('details').forEach((fold) => { fold.open = true; })"
+    )
     copied = window.page.evaluate(
-        """() => {
-            const mark = document.querySelector(".card mark"), data = new DataTransfer();
+        """(within) => {
+            const mark = document.querySelector(`${within} mark`), data = new DataTransfer();
             document.getSelection().selectAllChildren(mark);
             mark.dispatchEvent(new ClipboardEvent("copy", { clipboardData: data, bubbles: true, cancelable: true }));
             return [data.getData("text/plain"), data.getData("text/html")];
-        }"""
+        }""",
+        within,
     )
     text, source, when = copied[0].split("\n\n")
     assert text == SENTENCE
     assert copied[1].startswith(SENTENCE + f"<p>{source}</p><p>{when}</p>")
     assert source.startswith("Vancomycin leaflet")
     assert when == said("web.answer.copied_on", date=datetime.now().astimezone().date().isoformat())
+
+
+@pytest.mark.slow
+def test_a_copied_section_keeps_its_tables_and_carries_its_source(client: Clients, browser: OpenWindow) -> None:
+    window = browser(client)
+    window.sign_in("reader", client("reader").form("/ask", question=PDF_QUESTION).url.path)
+    source = window.page.get_attribute(".card", "data-cited")
     copied = window.page.evaluate(
         """async () => {
             const card = document.querySelector(".card"), folded = document.createElement("details");

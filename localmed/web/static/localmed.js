@@ -199,7 +199,7 @@
     box()?.focus();
   });
   // What is copied of a section, by its button or by hand, carries where it stands and what was asked.
-  const citation = (card) => [card.dataset.cited, card.closest("[data-state]")?.dataset.state].filter(Boolean);
+  const citation = (card) => [card.dataset.cited, document.body.dataset.copied];
   const cited = (card, text) => [text.trim(), ...citation(card)].join("\n\n");
   // The same for a program that takes tables: no attribute of ours, no fold, the citation below.
   const citedHtml = (card, part) => {
@@ -238,8 +238,8 @@
     copied.timer = setTimeout(() => { button.textContent = button.dataset.words; }, 4000);
   };
   document.addEventListener("copy", (event) => {
-    const chosen = document.getSelection(), card = chosen?.anchorNode?.parentElement?.closest("article.card[data-cited]");
-    if (!card || !String(chosen).trim() || !card.contains(chosen.focusNode)) return;
+    const chosen = document.getSelection(), card = chosen?.anchorNode?.parentElement?.closest("[data-cited]");
+    if (!card || event.target.matches("input, textarea") || !String(chosen).trim() || !card.contains(chosen.focusNode)) return;
     event.clipboardData.setData("text/plain", cited(card, String(chosen)));
     event.clipboardData.setData("text/html", citedHtml(card, chosen.getRangeAt(0).cloneContents()));
     event.preventDefault();
