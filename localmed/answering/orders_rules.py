@@ -164,7 +164,7 @@ _OWN_DOSE = re.compile(r"\s*\d[\d.,]*\s*m?g\b")  # of a salt that is given itsel
 _TAKES = re.compile(r"(?:注射液)?\s*\d[\d.,]*\s*ml\s*[+加]")
 _NEAR = 40  # characters before the fluid
 _STOPPED = re.compile(
-    r"\b(?:stop\w*|hold\w*|held|withh\w+|discontinu\w+|cease\w*|omit\w*|dont|cancel\w*)\b|n['’]t\b|停|禁(?!食|饮)|不(?!适|良|超过|规则|断|同|足|明)|勿|忌|避免|别(?=[吃喝用停给打])|取消|无需",
+    r"\b(?:stop\w*|hold\w*|held|withh\w+|discontinu\w+|cease\w*|omit\w*|dont|cancel\w*)\b|n['’]t\b|\bd/?c(?:['’]?e?d)?\b|停|禁(?!食|饮)|不(?!适|良|超过|规则|断|同|足|明)|勿|忌|避免|别(?=[吃喝用停给打])|取消|无需",
     re.IGNORECASE,
 )
 _COURSE = re.compile(r"\bthen stop(?=\s*(?:[.,;)]|$))", re.IGNORECASE | re.MULTILINE)  # "5/7 then stop" is a course
@@ -250,15 +250,26 @@ _HOURS = re.compile(r"every (\d+) hour")
 _ONCE = re.compile(r"\bonce\b|[一1]\s?次", re.IGNORECASE)  # "daily" alone says no more than that it is for each day
 _LIMIT = re.compile(r"\b(?:max\w*|up to|at most|(?:no|not) more than)\b.*|(?:不超过|最多|至多).*", re.IGNORECASE)
 _DAILY = "1 a day"
+_CLAUSE = re.compile(r"(?:(?!\s[-–—]\s)[^,;，；。、()（）\n.]|\.(?!\s|$))+")
 _LASTING = re.compile(
     rf"{PERIOD.pattern}|[x×]\s?\d+|\d\s?(?:days?|weeks?|months?|天|周|日(?!\s?\d?次)|个月)", re.IGNORECASE
 )
 
 
 def disagrees(line: str) -> bool:
-    """Whether a line says in two ways how often, without a dose or a length of time between them (a taper has one)."""
-    stages = _LASTING.sub("\n", units.dose(counted=True).sub(r"\n\g<0>", line)).splitlines()
+    """Whether a line says in two ways how often, without a dose or a length of time between them (a taper has one).
+
+    How often a test is done counts for no medicine: "Warfarin 3 mg od, INR weekly".
+    """
+    given = _CLAUSE.sub(lambda clause: "" if _is_of_a_test(clause[0]) else clause[0], line)
+    stages = _LASTING.sub("\n", units.dose(counted=True).sub(r"\n\g<0>", given)).splitlines()
     return any(len(frequencies(stage)) > 1 for stage in stages)
+
+
+def _is_of_a_test(clause: str) -> bool:
+    """Whether a clause names a test, and beside it nothing but how often."""
+    rest = cues("orders", "tests").sub(" ", clause)
+    return rest != clause and not any(map(str.isalpha, cues("orders", "often").sub(" ", rest)))
 
 
 def frequencies(line: str) -> frozenset[str]:
@@ -370,6 +381,16 @@ def _explains(row: str, keys: set[str]) -> bool:
     cells = [cell.partition(":")[2] or cell.partition("：")[2] or cell for cell in re.split(r"[;；]\s*", row)]
     named = any(folded(part) in keys for part in _spellings(cells[0].strip()))
     return len(cells) == 2 and named and len(row) <= LONGEST and not _holds_amount(row)
+
+
+def is_entry(passage: Passage, asked: str) -> bool:
+    """Whether a passage says what its heading is, as an entry of a dictionary does, and not of a term ``asked``."""
+    if passage.table or passage.headings[-1:] in ((), (passage.title,)):
+        return False
+    names = [part for part in _spellings(passage.headings[-1]) if part]
+    first = next(iter(language.sentences(passage.text)), (0, 0))
+    meant = any(re.search(rf"(?<![A-Za-z0-9]){re.escape(one)}(?![A-Za-z0-9])", asked, re.IGNORECASE) for one in names)
+    return not meant and defines(passage.text[slice(*first)], names)
 
 
 def defines(sentence: str, names: list[str]) -> bool:

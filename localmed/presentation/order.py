@@ -56,6 +56,8 @@ def line(part: LinePart, language: str) -> PartView:
         rows.insert(0, Row("", words(message("explain.disagrees"), language)))
     if part.medicines:
         rows.insert(0, Row("", words(message("explain.several_medicines", names=part.medicines), language)))
+        if unread := tuple(name for name in reversed(known) if all(name != one.written for one in part.expansions)):
+            rows.append(Row("", words(message("explain.unread", names=unread), language)))
     if not (part.disagrees or part.medicines):
         rows += [Row(one_line(written), meaning) for written, meaning in phrases(part.text, language)]
     doubtful = bool(part.medicines or part.disagrees)

@@ -8,10 +8,12 @@ from datetime import date
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from localmed.answering.orders_rules import is_entry
 from localmed.domain import Kind, Status, message
 from localmed.domain.errors import InputError, LimitExceeded, UsageError
 from localmed.domain.parts import AllergyPart, Expansion, LinePart, QuestionPart, TermPart
 from localmed.ingest.readers.encoding import decode
+from localmed.workflows.ask import asked_term
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -117,14 +119,19 @@ def questions_of(answer: Answer) -> list[tuple[QuestionPart, tuple[Offer, ...]]]
 
 
 def _offers(answer: Answer, part: QuestionPart, place: int) -> Iterator[Offer]:
-    """The sections found for a question that are whole, current, read with certainty and of documents for patients."""
+    """The sections found for a question that are whole, current, read with certainty and of documents for patients.
+
+    An entry of a dictionary answers only who asks what it means.
+    """
+    meant = asked_term(part.question)
     for section in answer.sections:
         pieces = [answer.by_marker[marker] for marker in section.markers]
         sound = all(
             it.kind is Kind.LEAFLET and it.status is Status.CURRENT and it.for_models and not it.passage.doubtful
             for it in pieces
         )
-        if section.best in part.sections and sound and not section.cut:
+        entry = is_entry(pieces[0].passage, meant)
+        if section.best in part.sections and sound and not section.cut and not entry:
             title = pieces[0].document_title
             headings = [heading for heading in pieces[0].passage.headings if heading != title]
             yield Offer(

@@ -85,7 +85,7 @@ def test_a_long_line_of_medicines_is_read_in_time() -> None:
 
 @pytest.mark.parametrize(("line", "stopped"), [
     ("STOP warfarin", True), ("warfarin 5 mg stopped", True), ("hold warfarin", True), ("warfarin 停用", True),
-    ("change warfarin to apixaban 5 mg", True), ("停 warfarin", True),
+    ("change warfarin to apixaban 5 mg", True), ("停 warfarin", True), ("d/c warfarin", True), ("D/C'd warfarin", True),
     ("warfarin 5 mg daily", False), ("warfarin 5 mg 5/7 then stop", False), ("warfarin, then stop aspirin", True),
     ("change warfarin to 3 mg", False), ("warfarin 改为3mg", False),
 ])  # fmt: skip

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from localmed.domain import Answer, AnswerStatus, Origin, Statement, message, number_to_call
+from localmed.domain import Answer, AnswerStatus, Message, Origin, Statement, message, number_to_call
 from localmed.domain.accounts import Account, SessionRole
 from localmed.domain.errors import UsageError
 from localmed.domain.parts import DepartmentPart, LinePart, TermPart, UnexplainedPart
@@ -22,9 +22,10 @@ from localmed.presentation.views import PartView
 from localmed.site import records
 from localmed.site.audit import Audit
 from localmed.site.session import Session, caller_of
+from localmed.workflows.departments import always_told
 from tests.values import PROVENANCE
 from tests.web.conftest import Client, Clients
-from tests.words import phrase, said
+from tests.words import phrase, said, words
 
 RECORD = "Name: Zoltan Kowalczyk\n67-year-old man. Allergies: penicillin\nMedications: warfarin 5 mg daily\n"
 QUESTION = "What is the maximum dose of paracetamol in adults?"
@@ -331,21 +332,22 @@ def test_departments(client: Clients) -> None:
     assert page.status_code == 200
     warned, _, rest = page.text.partition("data-focus")
     assert 'class="notice warning"' in warned
-    assert said("departments.always") in warned
-    assert said("departments.always") not in rest.partition("<textarea")[0], "told once, before everything else"
+    always = said("departments.always", number=number_to_call(""))
+    assert always in warned
+    assert always not in rest.partition("<textarea")[0], "told once, before everything else"
     again = client("reader").get(page.url.path).text
     assert 'action="/departments"' in again.partition("data-focus")[0], "the box for the next complaint"
 
 
-@pytest.mark.parametrize(("note", "red"), [("departments.likened", False), ("departments.always", True)])
-def test_only_a_known_sign_is_told_in_the_red_box(client: Clients, note: str, red: bool) -> None:
+@pytest.mark.parametrize(("note", "red"), [(message("departments.likened"), False), (always_told("120"), True)])
+def test_only_a_known_sign_is_told_in_the_red_box(client: Clients, note: Message, red: bool) -> None:
     reader = client("reader")
     session = Session(client.site, caller_of(Account("reader", SessionRole.READER), "en"))
     part = DepartmentPart("Emergency Department", (), "Ground floor", (message("departments.flag.stroke"),))
     ended = Answer(AnswerStatus.ANSWERED, "x", "en", (), (), (), PROVENANCE)
-    answer = replace(ended, notes=(message(note),), parts=(part,), workflow="departments")
+    answer = replace(ended, notes=(note,), parts=(part,), workflow="departments")
     page = reader.get(f"/answers/{history.keep(session, '', 'x', answer).id}").text
-    assert f'<div class="notice{" warning" if red else ""}"><p><strong>{said(note)}' in page
+    assert f'<div class="notice{" warning" if red else ""}"><p><strong>{words(note)}' in page
 
 
 def test_beside_a_stop_a_known_sign_still_counts(copied_clients: Clients) -> None:

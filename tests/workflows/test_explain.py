@@ -240,9 +240,13 @@ def test_a_stopped_medicine_is_not_explained_as_one_that_is_taken(order: str) ->
 
 
 @pytest.mark.parametrize(
-    "order", ["Amlodipine 5 mg PO mane, atorvastatin 20 mg PO nocte", "呋塞米20mg qd，螺内酯20mg qd"]
+    ("order", "unread"),
+    [
+        ("Amlodipine 5 mg PO mane, d/c atorvastatin 20 mg nocte", ("PO", "mane", "d/c", "nocte")),
+        ("呋塞米20mg qd，螺内酯20mg bid", ("qd", "bid")),
+    ],
 )
-def test_a_line_of_two_medicines_is_not_explained_as_one(order: str) -> None:
+def test_a_line_of_two_medicines_is_not_explained_as_one(order: str, unread: tuple[str, ...]) -> None:
     served = Served()
     served.replies[PLAIN_ORDER.name] = lambda task: ("Take both.",) * len(task.lines)
     answer = run(order, CHAT, served)
@@ -250,7 +254,8 @@ def test_a_line_of_two_medicines_is_not_explained_as_one(order: str) -> None:
     assert (len(line.medicines), line.expansions, line.plain, line.restated) == (2, (), "", Restated.QUOTED)
     page = leaflet(replace(answer, released_by="N"), "2026-01-02")
     staff = in_words(message("explain.several_medicines", names=line.medicines), answer.language)
-    assert [row.text for row in view(answer, answer.language).parts[0].rows] == [staff]
+    told = in_words(message("explain.unread", names=unread), answer.language)
+    assert [row.text for row in view(answer, answer.language).parts[0].rows] == [staff, told]
     assert str(escape(staff)) not in page, "said to staff, not to the patient"
 
 
@@ -277,6 +282,8 @@ def test_of_a_line_of_two_medicines_a_single_abbreviation_is_explained(order: st
         ("Methotrexate 10 mg once weekly, daily", ""),
         ("Prednisolone 5 mg BD, alternate days", "BD"),
         ("Amoxicillin 500 mg q8h, twice a day", "q8h"),
+        ("Amlodipine 5 mg OD, BD if BP above 160", "BD"),
+        ("二甲双胍 0.5g bid，血糖高时每日三次", "bid"),
     ],
 )
 def test_of_two_frequencies_in_a_line_neither_is_explained_until_somebody_has_checked(order: str, hidden: str) -> None:
@@ -301,9 +308,13 @@ def test_of_two_frequencies_in_a_line_neither_is_explained_until_somebody_has_ch
         "呋塞米 20mg qd 每日一次",
         "Paracetamol 1 g prn, q4h, max four times a day",
         "Furosemide 40 mg od in the morning",
+        "Warfarin 3 mg od, INR weekly",
+        "Warfarin 3 mg od. Check INR and FBC twice a week",
+        "Methotrexate 10 mg qwk - U&E monthly",
+        "华法林 3mg qd，每周复查INR",
     ],
 )
-def test_one_frequency_that_is_written_twice_is_explained(order: str) -> None:
+def test_one_frequency_that_is_written_twice_or_beside_that_of_a_test_is_explained(order: str) -> None:
     (line,) = parts(run(order), LinePart)
     assert not line.disagrees
     assert line.expansions
@@ -441,6 +452,28 @@ def test_who_releases_a_leaflet_answers_a_question_or_puts_a_whole_section_on_it
         assert told in first, told
     assert in_words(message("explain.no_answer")) in second
     assert WARFARIN not in second
+
+
+@pytest.mark.parametrize(
+    ("asks", "offered"),
+    [
+        ("How long do I need blood tests?", []),
+        ("What is warfarin?", []),
+        ("What does INR mean for me?", ["Words · INR (blood test)"]),
+    ],
+)
+def test_an_entry_of_a_dictionary_is_offered_only_to_who_asks_what_it_means(asks: str, offered: list[str]) -> None:
+    entry = passage("The INR is a blood test that says how long blood takes to clot.", "Words")
+    entry = replace(entry, headings=("Words", "INR (blood test)"))
+
+    class Dictionary(ForPatients):
+        """Finds only an entry."""
+
+        def __call__(self, request: Any) -> Any:
+            return finding(entry, question=request.question) if isinstance(request, Find) else super().__call__(request)
+
+    answer = run(ExplainInput(ORDER, None, (asks,)), served=Dictionary())
+    assert [offer.name for _, offers in questions_of(answer) for offer in offers] == offered
 
 
 @pytest.mark.parametrize("details", [{"kind": Kind.GUIDELINE}, {"planted": True}, {"remark": "wrong"}])
