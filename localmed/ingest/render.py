@@ -41,6 +41,7 @@ MOST_PIXELS = 4000  # a side: 48 MB in memory; sharper than any screen, and a 14
 MEMORY = 2 * 2**30  # bytes of address space of the child; the largest picture needs 0.2 GB
 SECONDS = 60  # of processor time of the child; a page of dense vector graphics takes ~5
 CROPPED, BESIDE = 300.0, 40.0  # points: the height of a cropped page at most, and what is left around its marks
+SIDE = 6.0  # points left of the margins of a cropped page
 PADDING = 1.0  # points around a line, so that its letters do not touch the border
 SAME_LINE = 0.6  # of the height that two boxes share when they stand on one line
 FILL = (255, 235, 110)  # yellow, multiplied into the page: black text stays black
@@ -172,7 +173,10 @@ def _cropped(drawn: Any, areas: Sequence[tuple[int, int, int, int]], scale: floa
     top = next((row for row in range(top, min(area[1] for area in areas)) if even[row]), top)
     bottom = next((row for row in range(bottom, first, -1) if even[row - 1]), bottom)
     kept = pixels(drawn)[top : max(bottom, top + 1)]
-    return pymupdf.Pixmap(pymupdf.csRGB, drawn.width, len(kept), kept.tobytes(), False)
+    written = np.flatnonzero(np.ptp(kept, axis=0).max(axis=1)) if len(kept) > 1 else np.arange(drawn.width)
+    aside = int(SIDE * scale)  # the rest of the margins would make the text smaller on paper
+    kept = kept[:, max(0, written[0] - aside) : written[-1] + aside + 1] if len(written) else kept
+    return pymupdf.Pixmap(pymupdf.csRGB, kept.shape[1], len(kept), kept.tobytes(), False)
 
 
 def _save(drawn: Any, output: Path) -> None:

@@ -354,6 +354,10 @@ def test_a_sheet_to_print_has_question_sections_images_and_date(client: Clients)
     assert "Ward documents" in sheet
     images = re.findall(rf'<img src="({answer}/sources/[^"]+)"', sheet)
     assert images
+    cards = re.findall(r'(?s)<article class="card.*?</article>', sheet)
+    assert any(f"<mark>{SENTENCE}</mark>" in card and images[0] in card for card in cards), (
+        "below the text of its section"
+    )
     assert all(reader.get(one.replace("&amp;", "&")).headers["content-type"] == "image/png" for one in images)
 
 
