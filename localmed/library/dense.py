@@ -27,8 +27,8 @@ import numpy as np
 from localmed.domain import Passage, SearchFilter
 from localmed.domain.errors import Damaged, NoLibrary
 from localmed.library import generations
+from localmed.library.lexical import edition_number, edition_range
 from localmed.library.reading import reading_stored
-from localmed.library.tantivy_index import edition_number, edition_range
 
 if TYPE_CHECKING:
     from localmed.domain.ports import Vectors

@@ -33,12 +33,10 @@ from localmed.library.graph import FILE as GRAPH
 from localmed.library.graph import Graph, GraphBuild, with_prefix
 from localmed.library.holding import Found, Holding, Search, search_allowed, today
 from localmed.library.in_force import have_copy, in_force, newest
-from localmed.library.lexical import LexicalIndex
+from localmed.library.lexical import LexicalIndex, SparseIndex, Writer
 from localmed.library.reading import missing, name_damage, reading_stored, require_unaltered
 from localmed.library.remarks import Remark, remarks
-from localmed.library.sparse import SparseIndex
 from localmed.library.state import connect
-from localmed.library.tantivy_index import Writer
 from localmed.library.vectors import Encoded
 from localmed.process.files import Opener, open_regular, told_if_full
 

@@ -21,7 +21,7 @@ from localmed.config import Settings
 from localmed.domain import Message, SearchFilter, message
 from localmed.domain.errors import Damaged, LocalmedError, UnreadableIndex
 from localmed.library import generations, intact, reading
-from localmed.library.tantivy_index import TantivyIndex
+from localmed.library.lexical import TantivyIndex
 from localmed.site.session import Session
 from tests.benchmarks import flips as benchmark
 from tests.fakes import HashedWords, flip, import_into, opened, overwrite, write

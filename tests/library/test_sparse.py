@@ -16,8 +16,8 @@ from localmed.config import Settings
 from localmed.domain import message
 from localmed.domain.errors import Damaged
 from localmed.library import generations
+from localmed.library.lexical import MOST_STEPS, MOST_TOKENS, STEP, SparseIndex, steps
 from localmed.library.library import SPARSE, Library, build
-from localmed.library.sparse import MOST_STEPS, MOST_TOKENS, STEP, SparseIndex, steps
 from tests.fakes import ANY, WeighedWords, described, documents, import_into, jsonl, overwrite, token_of, verify, write
 from tests.values import passage
 from tests.words import pattern
