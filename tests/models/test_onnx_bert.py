@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from localmed.domain.errors import Cancelled
+from localmed.models.e5 import BATCH, BATCH_TOKENS, Network, build_graph, make_batches, reorder_nibbles, unpack
 from localmed.models.e5 import BLOCK as Q4_0
-from localmed.models.e5 import unpack
-from localmed.models.onnx_bert import BATCH, BATCH_TOKENS, Network, build_graph, make_batches, reorder_nibbles
 from localmed.process.hooks import Cancel, Hooks, following
 
 LAYERS, HEADS, WIDTH, WIDE, EPSILON = 2, 4, 64, 128, 1e-12
