@@ -23,18 +23,18 @@ from localmed.domain import Answer, AnswerStatus, Message, SearchFilter
 from localmed.domain.errors import InputError, Rejected
 from localmed.domain.findings import Finding
 from localmed.domain.ports import Stance
-from localmed.lab import link_eval, links, sets
-from localmed.lab.link_eval import (
+from localmed.lab import links, sets
+from localmed.lab.links import (
     METRICS,
     MOST_COMPARED,
     LinkCounts,
     LinkInput,
+    LinkRow,
     LinkSource,
     LinkStatement,
     evaluate,
     of_answer,
 )
-from localmed.lab.links import LinkRow
 from localmed.lab.sets import Question
 from localmed.messages import render
 from localmed.process.hooks import Hooks
@@ -60,10 +60,10 @@ def by_words(premise: str, hypothesis: str) -> Stance:
 
 def counted(task: LinkInput, scores: Sequence[float | None] = ()) -> LinkCounts:
     """The counts by ``by_words``, as the flow takes them."""
-    stances = {pair: by_words(*pair) for pair in link_eval.pairs(task, ENGLISH)}
-    right = link_eval.entailed_sets(link_eval.citation_sets(task, ENGLISH), stances)
-    stances |= {pair: by_words(*pair) for pair in link_eval.reduced_pairs(right)}
-    return link_eval.count_links(task, ENGLISH, stances, scores or (None,) * len(task.sources))
+    stances = {pair: by_words(*pair) for pair in links.pairs(task, ENGLISH)}
+    right = links.entailed_sets(links.citation_sets(task, ENGLISH), stances)
+    stances |= {pair: by_words(*pair) for pair in links.reduced_pairs(right)}
+    return links.count_links(task, ENGLISH, stances, scores or (None,) * len(task.sources))
 
 
 def source(marker: str, text: str) -> LinkSource:
@@ -137,7 +137,7 @@ def test_what_is_worked_out_by_hand(case: str) -> None:
     ],
 )
 def test_word_for_word_and_empty_evidence_need_no_judge(task: LinkInput, verbatim: int) -> None:
-    assert link_eval.pairs(task, ENGLISH) == ()
+    assert links.pairs(task, ENGLISH) == ()
     counts = counted(task)
     assert (counts.correct_sets, counts.verbatim_sets, counts.correct_citations) == (verbatim,) * 3
 
@@ -162,8 +162,8 @@ def test_correctness(texts: tuple[str, ...], gold: str, consistency: float | Non
 
 def test_a_contradiction_counts_in_whichever_order_the_judge_sees_it() -> None:
     task = LinkInput("?", (says("Zinc helps."), says("Zinc harms.")))
-    stances = dict.fromkeys(link_eval.pairs(task, ENGLISH), NEUTRAL) | {("Zinc harms.", "Zinc helps."): NO}
-    assert link_eval.count_links(task, ENGLISH, stances, ()).conflicts == 1
+    stances = dict.fromkeys(links.pairs(task, ENGLISH), NEUTRAL) | {("Zinc harms.", "Zinc helps."): NO}
+    assert links.count_links(task, ENGLISH, stances, ()).conflicts == 1
 
 
 TEXTS = st.lists(st.sampled_from(("zinc", "honey", "rest", "helps", "not", "cough")), max_size=4).map(" ".join)
