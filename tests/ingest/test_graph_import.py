@@ -21,7 +21,7 @@ from localmed.domain.errors import BadSettings, InputError
 from localmed.ingest import manifest as manifests
 from localmed.ingest import readers
 from localmed.ingest.graph_import import GraphImporter
-from localmed.ingest.graphs.lines import LINE_BYTES, NAME_CHARACTERS, canonical
+from localmed.ingest.graphs import LINE_BYTES, NAME_CHARACTERS, canonical
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.parsed import Fault, FieldMapping
 from localmed.ingest.parsing import Parser

@@ -43,8 +43,7 @@ MODULES = {name: f"{__name__}.{name}" for name in VERSIONS} | {
 # Readers of terminologies, for collections of kind "graph": they yield terms, not records.
 GRAPHS = ("obo", "umls", "crossrefs", "interactions")
 VERSIONS |= dict.fromkeys(GRAPHS, 1)
-MODULES |= {name: f"localmed.ingest.graphs.{name}" for name in GRAPHS}
-MODULES["interactions"] = "localmed.ingest.graphs.crossrefs:read_interactions"
+MODULES |= {name: f"localmed.ingest.graphs:read_{name}" for name in GRAPHS}
 
 _SUFFIXES = {
     "text": ".txt .text", "markdown": ".md .markdown", "json": ".json", "jsonl": ".jsonl .ndjson", "pdf": ".pdf",
