@@ -12,7 +12,7 @@ from hypothesis import strategies as some
 
 from localmed.domain.errors import ModelError, UsageError
 from localmed.domain.ports import Message
-from localmed.models.llama.decisions import Tree, common_beginning, plan, probabilities, with_ends
+from localmed.models.llama.engine import Tree, common_beginning, plan, probabilities, with_ends
 from localmed.models.templates import TEMPLATES, render
 
 TALK = (

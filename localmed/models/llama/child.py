@@ -35,7 +35,7 @@ from typing import Any, BinaryIO, cast
 
 from localmed.domain import errors
 from localmed.domain.errors import Cancelled, ModelError, TooLong
-from localmed.models.llama import decisions, engine
+from localmed.models.llama import engine
 from localmed.models.llama.adapter import OUT_OF_MEMORY
 from localmed.process import children, confined
 
@@ -163,7 +163,7 @@ def _complete(model: engine.Engine, values: dict[str, Any], check: Callable[[], 
 def _choose(model: engine.Engine, values: dict[str, Any], check: Callable[[], None], send: Any) -> dict[str, Any]:
     prompts = [model.tokens(parts) for parts in values["prompts"]]
     labels = [tuple(model.continuation(values["prompts"][0], label)) for label in values["labels"]]
-    chosen = decisions.choose(model, prompts, labels, check, partial(send, "chosen"))
+    chosen = engine.choose(model, prompts, labels, check, partial(send, "chosen"))
     return {"probabilities": [row for row, _ in chosen], "masses": [mass for _, mass in chosen]}
 
 
