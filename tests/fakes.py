@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -179,11 +180,8 @@ def verify(data: Path) -> None:
     with Library.open(data) as library:
         assert generations.check(library.path, whole=True) == []
         catalogued = library.catalogue.passages_by_document()
-        lexical: dict[str, int] = {}
-        for passage in library.lexical.all_passages():
-            lexical[passage.document_id] = lexical.get(passage.document_id, 0) + 1
-        assert lexical == catalogued
-        assert library.dense.documents() == catalogued
+        assert Counter(passage.document_id for passage in library.lexical.all_passages()) == catalogued
+        assert Counter(library.dense._table.to_arrow()["document"].to_pylist()) == catalogued
         if (library.path / SPARSE).exists():
             assert len(library.sparse) == library.manifest.passages
         assert library.manifest.passages == sum(catalogued.values())

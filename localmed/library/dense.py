@@ -137,12 +137,6 @@ class DenseIndex:
         columns.append(arrow.array([one.astype(np.float16).tobytes() for one in sentences], arrow.binary()))
         self._table.add(arrow.Table.from_arrays(columns, schema=self._schema))
 
-    def documents(self) -> dict[str, int]:
-        """Return the number of rows of each document."""
-        column = self._table.search().select(["document"]).limit(max(len(self), 1)).to_arrow()["document"]
-        counted = column.combine_chunks().value_counts()
-        return {str(count["values"]): int(count["counts"]) for count in counted.to_pylist()}
-
     def similarities(self, questions: Vectors, ids: Sequence[str]) -> dict[str, list[float]]:
         """Return for each passage the similarity of each sentence to the nearest of ``questions`` (Q, D).
 
@@ -161,11 +155,6 @@ class DenseIndex:
             np.nan_to_num(one.astype(np.float32) @ questions.T, posinf=0.0, neginf=0.0).max(axis=1) for one in stored
         ]
         return dict(zip(rows["id"].to_pylist(), (one.tolist() for one in near), strict=True))
-
-    def vectors_of(self, ids: Sequence[str]) -> dict[str, Any]:
-        """Return the stored vectors of ``ids``."""
-        rows = self._table.search().where(f"id IN ({_quoted(ids)})").limit(len(ids)).to_arrow()
-        return dict(zip(rows["id"].to_pylist(), rows["vector"].to_numpy(zero_copy_only=False), strict=True))
 
     def tidy(self, index_above: int) -> None:
         """Build the index when it is due; compact and extend the table when enough changes have accumulated.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -292,8 +292,3 @@ def _bytes_of(data: Path) -> int:
             state = path.lstat()
             sizes[state.st_ino] = state.st_blocks * BLOCK
     return sum(sizes.values())
-
-
-def folders(session: Session) -> Mapping[str, tuple[str, ...]]:
-    """Return the watched folders, by collection."""
-    return {name: tuple(map(str, intake.paths)) for name, intake in intakes_of(session)[0].items()}

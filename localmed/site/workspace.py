@@ -117,11 +117,6 @@ class Workspace:
         self._require_known(filters)
         return filters
 
-    def documents(self, filters: SearchFilter) -> list[Document]:
-        """The documents of the collections that ``filters`` name."""
-        catalogue = self.library.catalogue
-        return [document for name in filters.collections for document in catalogue.documents(name)]
-
     # --- how a question is asked -------------------------------------------------------------------------------------
 
     def plan(self, filters: SearchFilter, preset: str | None = None) -> Plan:

@@ -83,7 +83,8 @@ def grow(source: Path, target: Path) -> float:
     """Build the large library; the seconds that publishing (index included) took."""
     identity = E5().identity
     with Library.open(source) as small:
-        vectors = small.dense.vectors_of([passage.id for passage in small.lexical.all_passages()])
+        rows = small.dense._table.to_arrow()
+        vectors = dict(zip(rows["id"].to_pylist(), rows["vector"].to_numpy(zero_copy_only=False), strict=True))
         with build(target, identity, LibrarySettings()) as builder:
             for collection in small.catalogue.collections():
                 builder.put_collection(collection)

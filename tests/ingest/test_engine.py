@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -83,9 +84,9 @@ def content(data: Path) -> list[Any]:
     """All that a search could find: passages, documents, vectors."""
     with Library.open(data) as library:
         passages = sorted(library.lexical.all_passages(), key=lambda passage: passage.id)
-        vectors = library.dense.vectors_of([passage.id for passage in passages])
+        vectors = sorted(library.dense._table.to_arrow().select(["id", "vector"]).to_pylist(), key=itemgetter("id"))
         documents = library.catalogue.documents()
-        return [passages, documents, {name: tuple(vector) for name, vector in vectors.items()}]
+        return [passages, documents, vectors]
 
 
 @pytest.mark.usefixtures("forgotten")

@@ -103,11 +103,6 @@ class ModelManifest:
     shape: Shape = field(default_factory=Shape)
 
     @property
-    def hashed(self) -> bool:
-        """Whether the sha256 of every required file is known."""
-        return all(file.sha256 for file in self.files if not file.optional)
-
-    @property
     def footprint(self) -> Footprint:
         """The estimate from its shape."""
         shape = self.shape

@@ -103,7 +103,6 @@ def test_a_file_that_is_not_the_manifests_is_refused(tmp_path: Path, tiny: Path,
     registry = Registry(tmp_path / "models", write_manifests(tmp_path / "manifests", known))
     if not hashed:  # it is the manifest's
         assert registry.add(tiny, "x").listed
-        assert registry.manifests["tiny"].hashed
         return
     with pytest.raises(InputError, match="its manifest"):
         registry.add(tiny, "x")
