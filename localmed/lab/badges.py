@@ -24,8 +24,7 @@ from localmed.cli.options import json_option
 from localmed.domain import Badge, Message, SearchFilter, message
 from localmed.domain.errors import UnknownName
 from localmed.lab import plot, reporting, sets
-from localmed.lab.reporting import ROWS, Report, Table
-from localmed.lab.rows import Rows
+from localmed.lab.reporting import ROWS, Report, Rows, Table
 from localmed.lab.sets import Question
 from localmed.library.intact import sha256_of
 from localmed.site import lookups

@@ -33,8 +33,7 @@ from localmed.domain.errors import InputError, UsageError
 from localmed.domain.parts import AlertPart, ClaimPart, EvidenceQualityPart, Label, ResponsePart
 from localmed.domain.ports import NOT_JUDGED, Entailment, Stance
 from localmed.lab import plot, reporting, sets, stance
-from localmed.lab.reporting import Report, Table
-from localmed.lab.rows import Rows
+from localmed.lab.reporting import Report, Rows, Table
 from localmed.lab.stance import PairSet
 
 RESPONSES = (Label.CORRECT, Label.MISTAKEN, Label.NOT_ENOUGH, Label.NOT_JUDGED)

@@ -28,7 +28,7 @@ from localmed.answering.roles import Writing, instructions
 from localmed.domain import Evidence, Hit, digest
 from localmed.domain.errors import Rejected
 from localmed.domain.ports import CountingChat, Message, Request
-from localmed.lab.rows import Rows, line, stored, writable
+from localmed.lab.reporting import Rows, line, stored, writable
 from localmed.lab.sets import Question
 from localmed.library.intact import sha256_of
 from localmed.process import files

@@ -52,8 +52,7 @@ from localmed.domain.errors import InputError
 from localmed.domain.findings import Finding
 from localmed.domain.ports import Stance
 from localmed.lab import measures, plot, reporting, sets
-from localmed.lab.reporting import ROWS, Report, Table
-from localmed.lab.rows import Rows
+from localmed.lab.reporting import ROWS, Report, Rows, Table
 from localmed.lab.sets import Question, text_of
 from localmed.library.intact import sha256_of
 from localmed.process.hooks import SILENT

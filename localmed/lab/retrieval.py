@@ -29,8 +29,7 @@ from localmed.domain.errors import BadSettings, UsageError
 from localmed.domain.ports import Embedder, Reranker
 from localmed.lab import measures, plot, reporting, sets
 from localmed.lab.measures import JUDGED, MEASURES, Estimate, Run, scores
-from localmed.lab.reporting import ROWS, Report, Table
-from localmed.lab.rows import Rows
+from localmed.lab.reporting import ROWS, Report, Rows, Table
 from localmed.lab.sets import Question, QuestionSet
 from localmed.library.in_force import in_force
 from localmed.library.library import Library

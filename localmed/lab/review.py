@@ -14,7 +14,7 @@ from localmed.cli.speaking import language, say
 from localmed.domain.errors import InputError, UsageError
 from localmed.lab import agreement, measures, plot, reporting
 from localmed.lab import review_sheets as review
-from localmed.lab.rows import writable
+from localmed.lab.reporting import writable
 from localmed.lab.sets import read_bytes, read_text
 from localmed.presentation.review_form import Asked, review_form
 from localmed.process import files

@@ -27,8 +27,7 @@ from localmed.lab import exploring, learning, measures, multiple_choice, reporti
 from localmed.lab.exploring import Drawn, Explorer, Judge, Judged, Pair, by_documents, by_reader
 from localmed.lab.learning import Base, Example
 from localmed.lab.mcq_files import set_named
-from localmed.lab.reporting import Report, Table
-from localmed.lab.rows import Rows, stored
+from localmed.lab.reporting import Report, Rows, Table, stored
 from localmed.lab.sets import Question, blankless
 from localmed.process import files
 from localmed.process.hooks import SILENT

@@ -18,8 +18,7 @@ from localmed.domain.parts import AlertPart, ClaimPart, Label, ResponsePart, Tit
 from localmed.domain.ports import Stance
 from localmed.lab import claims
 from localmed.lab.claims import Inside, Item, by_claim
-from localmed.lab.reporting import Report
-from localmed.lab.rows import Rows
+from localmed.lab.reporting import Report, Rows
 from localmed.lab.stance import Labelled, PairSet
 from localmed.messages import render
 from tests.values import PROVENANCE

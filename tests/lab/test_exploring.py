@@ -12,7 +12,7 @@ from localmed.answering.planning import SourcePlan, read_plan
 from localmed.domain import Hit
 from localmed.lab import exploring
 from localmed.lab.exploring import Drawn, Explorer, Judged, distinct
-from localmed.lab.rows import Rows, stored
+from localmed.lab.reporting import Rows, stored
 from localmed.lab.sets import Question
 from tests.scripted import ScriptedChat
 from tests.values import evidence, hit

@@ -19,7 +19,7 @@ from localmed.lab import mcq, mcq_files, multiple_choice
 from localmed.lab.mcq import Bench, McqRow, Meter
 from localmed.lab.mcq_files import McqQuestion, McqSet
 from localmed.lab.multiple_choice import LETTERS
-from localmed.lab.rows import Rows
+from localmed.lab.reporting import Rows
 from tests.scripted import ScriptedChat
 from tests.values import evidence
 

@@ -15,8 +15,8 @@ from localmed.domain import SearchFilter, message
 from localmed.domain.errors import BadSettings, UsageError
 from localmed.lab import retrieval
 from localmed.lab.measures import MEASURES, Run
+from localmed.lab.reporting import Rows
 from localmed.lab.retrieval import VARIANTS, Assessed, Bench, Ranked
-from localmed.lab.rows import Rows
 from localmed.lab.sets import Question, QuestionSet
 from tests.fakes import HashedWords
 from tests.lab.conftest import SUBJECTS

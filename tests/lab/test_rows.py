@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from localmed.domain.errors import InputError, UsageError
-from localmed.lab.rows import Rows, stored
+from localmed.lab.reporting import Rows, stored
 
 MADE = {"seed": "1"}
 
