@@ -63,8 +63,7 @@ from localmed.domain.parts import SourcePlanPart
 from localmed.domain.ports import UNWATCHED, Choice, CountingChat, Message, Reply, Request, Stance, Watch
 from localmed.domain.roc import area_under_roc
 from localmed.lab import measures, multiple_choice, plot, reporting
-from localmed.lab.mcq_files import McqQuestion, McqSet, set_named
-from localmed.lab.multiple_choice import Chosen, Orders
+from localmed.lab.multiple_choice import Chosen, McqQuestion, McqSet, Orders, set_named
 from localmed.lab.reporting import ROWS, Report, Rows, Table, line
 from localmed.process.hooks import SILENT
 from localmed.site.session import Session, clean_question

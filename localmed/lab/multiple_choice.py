@@ -9,20 +9,31 @@ none.
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import random
-from collections.abc import Sequence
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.resources import files
 from itertools import permutations
 from math import fsum
+from pathlib import Path
+from typing import Any
 
 from localmed.answering import evidence as shown
 from localmed.answering.chat import TEMPERATURE, TURN_TOKENS, fit
 from localmed.answering.roles import instructions
 from localmed.domain import Evidence
-from localmed.domain.errors import ModelError
+from localmed.domain.codec import Codec
+from localmed.domain.errors import InputError, ModelError, UsageError
 from localmed.domain.ports import CountingChat, Message, Request
-from localmed.text.language import detect
+from localmed.lab.sets import blankless, draw_sample, read_text
+from localmed.text.language import clean, detect
 
 Orders = tuple[tuple[int, ...], ...]  # places of the options, in each order that they are shown in
 
@@ -121,3 +132,175 @@ def choose(
         sum(max(values, key=lambda place: values[place]) != best for values in by_order) / len(by_order),
         all(choice.measured for choice in choices),
     )
+
+
+# --- sets of questions ------------------------------------------------------------------------------------------------
+
+# Sets in public or custom formats are read by a table of field locations (mcq_formats.toml). A record without exactly
+# one right option of at least two is skipped and counted.
+
+
+LAYOUTS = ("lines", "object", "table")
+GIVES = ("letter", "key", "number", "text")
+MOST_FIELD = 2**20  # characters of one field of a table
+_NUMBER = re.compile(r"([0-9]{1,2})(?:\.0)?")  # the place of an option, as a table writes it
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """The locations of a record's fields; see mcq_formats.toml."""
+
+    layout: str
+    question: str
+    answer: str
+    gives: str
+    options: str | tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    id: str = "id"
+
+
+@dataclass(frozen=True, slots=True)
+class McqQuestion:
+    """A question with its options and the place of the right one. Texts are excluded from ``repr``."""
+
+    id: str
+    text: str = field(repr=False)
+    options: tuple[str, ...] = field(repr=False)
+    answer: int
+
+
+@dataclass(frozen=True, slots=True)
+class McqSet:
+    """The questions of a file; ``left_out`` counts skipped records."""
+
+    name: str
+    questions: tuple[McqQuestion, ...]
+    left_out: int
+
+
+def set_named(name: str, size: int | None, seed: int) -> McqSet:
+    """The set ``FORMAT:PATH``, or ``size`` of its questions drawn by ``seed``."""
+    shape, colon, file = name.partition(":")
+    if not colon or not file:
+        raise UsageError("evaluation.mcq_set", name=name)
+    whole = load(Path(file), format_named(shape))
+    return replace(whole, questions=draw_sample(whole.questions, size, seed))
+
+
+@cache
+def formats() -> Mapping[str, Format]:
+    """The public formats by name."""
+    text = files("localmed.lab").joinpath("mcq_formats.toml").read_text("utf-8")
+    return {name: _format(values, name) for name, values in tomllib.loads(text).items()}
+
+
+def _format(values: Any, name: str) -> Format:
+    with suppress(ValueError):
+        made: Format = Codec(()).decode(values, Format)
+        if made.layout in LAYOUTS and made.gives in GIVES and bool(made.options) != bool(made.choices):
+            return made
+    raise InputError("evaluation.mcq_format", file=name)
+
+
+def format_named(name: str) -> Format:
+    """A public format, or a site's own (a TOML file with a [format] table)."""
+    if name in formats():
+        return formats()[name]
+    if not name.endswith(".toml"):
+        raise UsageError("evaluation.mcq_unknown", known=tuple(formats()), name=name)
+    file, values = Path(name), None
+    with suppress(tomllib.TOMLDecodeError):
+        values = tomllib.loads(read_text(file)).get("format")
+    return _format(values, file.name)
+
+
+def load(file: Path, shape: Format) -> McqSet:
+    """The questions of ``file``; raise ``InputError`` for another format or without questions."""
+    try:
+        records = _records(file, shape)
+    except (ValueError, csv.Error, RecursionError):
+        raise InputError("evaluation.mcq_file", file=file.name, layout=shape.layout) from None
+    answers = [record.get(shape.answer) for _, record in records]
+    first = _first_number(answers, len(shape.options), file) if shape.gives == "number" else 0
+    questions: dict[str, McqQuestion] = {}
+    for name, record in records:
+        if question := _question(blankless(clean(name)), record, shape, first):
+            questions.setdefault(question.id, question)
+    if not questions:
+        raise InputError("evaluation.mcq_none", file=file.name)
+    return McqSet(file.stem, tuple(questions.values()), len(records) - len(questions))
+
+
+def _records(file: Path, shape: Format) -> list[tuple[str, Mapping[str, Any]]]:
+    """The records with their names; raise ``ValueError`` or ``csv.Error`` for another layout."""
+    text, rows = read_text(file), []
+    if shape.layout == "object":
+        return [(str(name), row) for name, row in dict(json.loads(text)).items() if isinstance(row, dict)]
+    if shape.layout == "table":
+        csv.field_size_limit(MOST_FIELD)
+        rows = list(csv.DictReader(io.StringIO(text, newline=""), fieldnames=shape.columns or None))
+    else:
+        rows = [json.loads(line) for line in text.split("\n") if line.strip()]
+    if not all(isinstance(row, dict) for row in rows):
+        raise ValueError
+    return [(str(row.get(shape.id) or place), row) for place, row in enumerate(rows, 1)]
+
+
+def _first_number(answers: Sequence[Any], most: int, file: Path) -> int:
+    """0 or 1, the number of the first of ``most`` options; raise ``InputError`` where the file shows neither."""
+    numbers = {_number(answer) for answer in answers}
+    if (0 in numbers) == (most in numbers):
+        raise InputError("evaluation.mcq_numbers", file=file.name)
+    return int(most in numbers)
+
+
+def _number(answer: Any) -> int:
+    number = _NUMBER.fullmatch(str(answer).strip())
+    return int(number[1]) if number else -1
+
+
+def _question(name: str, record: Mapping[str, Any], shape: Format, first: int) -> McqQuestion | None:
+    text = record.get(shape.question)
+    keyed = _options(record, shape)
+    if not isinstance(text, str) or not text.strip() or not 2 <= len(keyed) <= MOST_OPTIONS:
+        return None
+    options = tuple(clean(value) for value in keyed.values())
+    place = _answer(record.get(shape.answer), list(keyed), options, shape.gives, first)
+    if not 0 <= place < len(options) or len(set(options)) < len(options):
+        return None
+    return McqQuestion(name, clean(text), options, place)
+
+
+def _options(record: Mapping[str, Any], shape: Format) -> dict[str, str]:
+    """The non-empty options by their keys, in order."""
+    if shape.choices:
+        return dict(zip(shape.choices, shape.choices, strict=True))
+    if isinstance(shape.options, tuple):
+        keyed: Any = {key: record.get(name) for key, name in zip(_keys(len(shape.options)), shape.options, strict=True)}
+    else:
+        keyed = record.get(shape.options)
+        with suppress(ValueError):
+            keyed = json.loads(keyed) if isinstance(keyed, str) else keyed
+        keyed = dict(zip(_keys(len(keyed)), keyed, strict=True)) if isinstance(keyed, list) else keyed
+    if not isinstance(keyed, dict):
+        return {}
+    return {str(key): str(value) for key, value in keyed.items() if value is not None and str(value).strip()}
+
+
+def _keys(count: int) -> Sequence[str]:
+    """Keys for ``count`` options: letters, or numbers above ``MOST_OPTIONS``, where the question is skipped."""
+    return LETTERS[:count] if count <= MOST_OPTIONS else [str(place) for place in range(count)]
+
+
+def _answer(stated: Any, keys: Sequence[str], options: Sequence[str], gives: str, first: int) -> int:
+    """The place of the right option; negative if unknown."""
+    value = "" if stated is None else str(stated).strip()
+    if gives == "number":
+        return _number(value) - first
+    if gives == "text":
+        return options.index(clean(value)) if clean(value) in options else -1
+    key = value.upper() if gives == "letter" else value
+    if gives == "letter" and key not in keys:
+        return LETTERS.find(key) if len(key) == 1 else -1
+    return keys.index(key) if key in keys else -1

@@ -26,7 +26,7 @@ from localmed.domain.errors import InputError, ModelError, Rejected, TooLong, Us
 from localmed.lab import exploring, learning, measures, multiple_choice, reporting, sets
 from localmed.lab.exploring import Drawn, Explorer, Judge, Judged, Pair, by_documents, by_reader
 from localmed.lab.learning import Base, Example
-from localmed.lab.mcq_files import set_named
+from localmed.lab.multiple_choice import set_named
 from localmed.lab.reporting import Report, Rows, Table, stored
 from localmed.lab.sets import Question, blankless
 from localmed.process import files

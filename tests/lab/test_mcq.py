@@ -15,10 +15,9 @@ import pytest
 from localmed.domain import Answer, AnswerStatus, Provenance
 from localmed.domain.errors import InputError, ModelError, TooLong, UsageError
 from localmed.domain.ports import UNWATCHED, Stance
-from localmed.lab import mcq, mcq_files, multiple_choice
+from localmed.lab import mcq, multiple_choice
 from localmed.lab.mcq import Bench, McqRow, Meter
-from localmed.lab.mcq_files import McqQuestion, McqSet
-from localmed.lab.multiple_choice import LETTERS
+from localmed.lab.multiple_choice import LETTERS, McqQuestion, McqSet
 from localmed.lab.reporting import Rows
 from tests.scripted import ScriptedChat
 from tests.values import evidence
@@ -42,11 +41,11 @@ FILES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", sorted(mcq_files.formats()))
+@pytest.mark.parametrize("name", sorted(multiple_choice.formats()))
 def test_every_public_format_is_read(name: str, tmp_path: Path) -> None:
     file = tmp_path / f"{name}.txt"
     file.write_text(FILES[name], "utf-8")
-    questions = mcq_files.load(file, mcq_files.format_named(name))
+    questions = multiple_choice.load(file, multiple_choice.format_named(name))
     first = questions.questions[0]
     assert first.answer == 2
     assert first.options[2] == ("maybe" if name == "pubmedqa" else "z")
@@ -58,7 +57,7 @@ def test_every_public_format_is_read(name: str, tmp_path: Path) -> None:
 def loaded(folder: Path, rows: Sequence[Mapping[str, Any]], format_: str) -> McqSet:
     file = folder / "set.jsonl"
     file.write_text("\n".join(map(json.dumps, rows)))
-    return mcq_files.load(file, mcq_files.format_named(format_))
+    return multiple_choice.load(file, multiple_choice.format_named(format_))
 
 
 def test_a_manifest_describes_another_layout(tmp_path: Path) -> None:
@@ -108,12 +107,12 @@ def test_what_is_no_set_and_what_has_more_options_than_letters(tmp_path: Path) -
     for text in ("no json\n", '{"question": "Q?"}\n'):
         (tmp_path / "x.jsonl").write_text(text)
         with pytest.raises(InputError):
-            mcq_files.load(tmp_path / "x.jsonl", mcq_files.format_named("jsonl"))
+            multiple_choice.load(tmp_path / "x.jsonl", multiple_choice.format_named("jsonl"))
     (tmp_path / "own.toml").write_text('[format]\nlayout = "lines"\n')
     with pytest.raises(InputError):
-        mcq_files.format_named(str(tmp_path / "own.toml"))
+        multiple_choice.format_named(str(tmp_path / "own.toml"))
     with pytest.raises(UsageError):
-        mcq_files.format_named("medqb")
+        multiple_choice.format_named("medqb")
 
 
 # --- the choice -------------------------------------------------------------------------------------------------------
