@@ -18,9 +18,9 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from localmed.ingest.chunking import text_of
 from localmed.ingest.parsed import FieldMapping, SourceRecord
 from localmed.ingest.readers.pdf.reader import read
+from localmed.ingest.reading import text_of
 from tests.benchmarks.common import Place, Row
 from tests.benchmarks.pdf_printed import Page, printed
 from tests.benchmarks.reading_order import misplaced

@@ -25,9 +25,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from localmed.ingest.chunking import text_of
 from localmed.ingest.parsed import FieldMapping, SourceRecord
 from localmed.ingest.readers.pdf.reader import read
+from localmed.ingest.reading import text_of
 from tests.benchmarks.common import Place, Row, met
 
 TRUTH = Path(__file__).with_suffix(".json")

@@ -70,7 +70,7 @@ def test_a_file_that_is_moved_or_read_in_another_way_stays_approved(
     write(corpus, {"two.jsonl": jsonl({"id": "1", "text": "One."}, {"id": "2", "text": "Two, changed."})})
     assert notes(import_into(approved, corpus)) == []
     assert documents(approved)["two.jsonl#1"].governance.approver == "Dr Wu"
-    monkeypatch.setattr("localmed.ingest.chunking.content_of", lambda record: "another reader's" + record.key)
+    monkeypatch.setattr("localmed.ingest.reading.content_of", lambda record: "another reader's" + record.key)
     before = documents(approved)["moved.txt"]
     import_into(replace(approved, chunk=ChunkSettings(900)), corpus)
     after = documents(approved)["moved.txt"]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from localmed.config import ChunkSettings
 from localmed.domain import Box, Document, Passage, digest
-from localmed.ingest import chunking, line_ends
+from localmed.ingest import line_ends, reading
 from localmed.ingest.parsed import Block, BlockKind, Line, SourceRecord
 from localmed.library.lexical import dump, parse_passage
 from localmed.text.language import sentences
@@ -41,8 +41,8 @@ def document(content: str = "content", collection: str = "ward") -> Document:
 
 
 def cut(record: SourceRecord, limit: int = 100, of: Document | None = None) -> list[Passage]:
-    made = of or document(chunking.content_of(record))
-    return list(chunking.passages(record, made, ChunkSettings(limit)))
+    made = of or document(reading.content_of(record))
+    return list(reading.passages(record, made, ChunkSettings(limit)))
 
 
 def paragraph(text: str, kind: BlockKind = "paragraph") -> Block:
@@ -68,7 +68,7 @@ def sections(record: SourceRecord) -> list[tuple[tuple[str, ...], str]]:
     parts: list[tuple[tuple[str, ...], str]] = []
     path: list[tuple[int, str]] = []
     for block in record.blocks:
-        text = chunking.text_of(block.lines)[0]
+        text = reading.text_of(block.lines)[0]
         if block.kind == "heading":
             path = [*(heading for heading in path if heading[0] < block.level), (block.level, text)]
             parts.append((tuple(heading for _, heading in path), ""))
@@ -100,7 +100,7 @@ def test_passages_keep_the_limit_whole_sentences_and_rows_apart(record: SourceRe
     whole = [squeezed(passage.text) for passage in made if not passage.table]
     rows = ""
     for block in record.blocks:
-        text = chunking.text_of(block.lines)[0]
+        text = reading.text_of(block.lines)[0]
         rows += squeezed(text) if block.kind == "row" else ""
         for start, end in sentences(text) if block.kind == "paragraph" else ():
             assert end - start > limit or any(squeezed(text[start:end]) in paragraph for paragraph in whole)
@@ -135,12 +135,12 @@ def test_ids_are_stable_and_unique(record: SourceRecord, limit: int) -> None:
     made = cut(record, limit)
     assert made == cut(record, limit)
     assert len({passage.id for passage in made}) == len(made)
-    others = cut(record, limit, document("other")) + cut(record, limit, document(chunking.content_of(record), "clinic"))
+    others = cut(record, limit, document("other")) + cut(record, limit, document(reading.content_of(record), "clinic"))
     assert not {passage.id for passage in made} & {other.id for other in others}
     for passage in made:
         start, end = map(int, passage.locator.split("-"))
         assert start < end
-        assert passage.id == digest("ward", chunking.content_of(record), passage.locator)
+        assert passage.id == digest("ward", reading.content_of(record), passage.locator)
 
 
 def test_other_content_is_other_content() -> None:
@@ -152,8 +152,8 @@ def test_other_content_is_other_content() -> None:
         replace(record, blocks=(paragraph("One."), Block.of("heading", "Two.", 1))),
         replace(record, blocks=(*record.blocks, paragraph(""))),
     ]
-    assert len({chunking.content_of(version) for version in (record, *others)}) == 6
-    assert chunking.content_of(replace(record, key="other", edition="2024")) == chunking.content_of(record)
+    assert len({reading.content_of(version) for version in (record, *others)}) == 6
+    assert reading.content_of(replace(record, key="other", edition="2024")) == reading.content_of(record)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_other_content_is_other_content() -> None:
     ],
 )
 def test_lines_are_joined(parts: list[str], joined: str) -> None:
-    text, spans = chunking.text_of([Line(part, Box(1, 0, at, 1, at + 1)) for at, part in enumerate(parts)])
+    text, spans = reading.text_of([Line(part, Box(1, 0, at, 1, at + 1)) for at, part in enumerate(parts)])
     assert text == joined
     said = [" ".join(part.split()).rstrip("-" + line_ends.JOINER) for part in parts if part.strip()]
     assert [text[span.start : span.end].rstrip("-") for span in spans] == said
@@ -215,11 +215,11 @@ def test_headings_nest() -> None:
 def test_a_paragraph_of_very_many_lines_is_joined_in_a_time_that_grows_with_it() -> None:
     lines = [Line(f"Give paracetamol number {number} until the fever ends.") for number in range(20_000)]
     began = time.process_time()
-    text, _ = chunking.text_of(lines)
+    text, _ = reading.text_of(lines)
     assert time.process_time() - began < 20, "quadratic before: 134 s for 5,000 lines"
     assert text.count("fever ends. Give") == 19_999
     lines = [Line("word " * 500), Line("see https://example.org/a/"), Line("b/c and antibi-"), Line("otics")]
-    assert chunking.text_of(lines)[0].endswith("word see https://example.org/a/b/c and antibiotics")
+    assert reading.text_of(lines)[0].endswith("word see https://example.org/a/b/c and antibiotics")
 
 
 def test_a_passage_of_a_torn_table_is_stored_as_one_and_others_as_before() -> None:

@@ -17,7 +17,7 @@ import pytest
 from localmed.config import ChunkSettings, ReadBounds
 from localmed.domain import Box, Document
 from localmed.domain.errors import InputError
-from localmed.ingest import chunking
+from localmed.ingest import reading
 from localmed.ingest.ocr import child as ocr
 from localmed.ingest.ocr.child import over_gutters
 from localmed.ingest.ocr.pages import GIVE_UP, Ocr, Scan, Seen
@@ -261,8 +261,8 @@ def test_a_passage_keeps_the_mean_confidence_of_its_lines() -> None:
     record = SourceRecord(
         "", "T", (Block("paragraph", lines), Block("heading", (Line("H"),), 1), Block.of("paragraph", "x."))
     )
-    document = Document("i", "c", "k", "T", "en", "s", "", chunking.content_of(record), "pdf")
-    first, second = chunking.passages(record, document, ChunkSettings())
+    document = Document("i", "c", "k", "T", "en", "s", "", reading.content_of(record), "pdf")
+    first, second = reading.passages(record, document, ChunkSettings())
     assert first.ocr == round((4 * 0.5 + 12 * 0.9) / 16, 3)
     assert second.ocr is None
 

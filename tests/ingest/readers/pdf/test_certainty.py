@@ -12,13 +12,13 @@ import pytest
 
 from localmed.config import ChunkSettings
 from localmed.domain import Document, digest
-from localmed.ingest.chunking import passages, text_of
 from localmed.ingest.parsed import FieldMapping, SourceRecord
 from localmed.ingest.readers.pdf import grid, reader
 from localmed.ingest.readers.pdf.grid import find_ruled
 from localmed.ingest.readers.pdf.layout import Placed
 from localmed.ingest.readers.pdf.scan import place_in_tables
 from localmed.ingest.readers.pdf.text import Piece
+from localmed.ingest.reading import passages, text_of
 from tests.ingest.readers.pdf import fixtures
 
 HEAD = ("Medicine", "Dose", "Interval")

@@ -10,11 +10,11 @@ import pytest
 
 from localmed.domain import Box
 from localmed.ingest import line_ends
-from localmed.ingest.chunking import text_of
 from localmed.ingest.readers.pdf.grid import Grid, keep_tables
 from localmed.ingest.readers.pdf.paragraphs import paragraphs
 from localmed.ingest.readers.pdf.tables import Carry, count_lost_cells, table_blocks, table_notes
 from localmed.ingest.readers.pdf.text import Cell, Piece, join_row
+from localmed.ingest.reading import text_of
 from tests.ingest.readers.pdf import fixtures as make
 from tests.ingest.readers.pdf.test_reader import read_one
 from tests.words import said, words
