@@ -24,7 +24,7 @@ from localmed.process import files, interrupts
 
 if TYPE_CHECKING:
     from localmed.domain.previews import FilePreview
-    from localmed.ingest.report import Report
+    from localmed.ingest.sources import Report
     from localmed.site.session import Session
 
 ROWS_SHOWN = 60  # lines of a dry run printed; --json and the report have more

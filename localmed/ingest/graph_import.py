@@ -31,8 +31,7 @@ from localmed.ingest.opening import Part
 from localmed.ingest.parsed import Fault, FieldMapping, SourceRecord
 from localmed.ingest.parsing import Parser
 from localmed.ingest.pipeline import Importer
-from localmed.ingest.report import Line
-from localmed.ingest.sources import Source, find_sources
+from localmed.ingest.sources import Line, Source, find_sources
 from localmed.library import graph, layout
 from localmed.library.catalogue import ImportedFile
 from localmed.library.library import Builder

@@ -27,8 +27,7 @@ from localmed.ingest.ocr import child as ocr
 from localmed.ingest.opening import Opened, Opening
 from localmed.ingest.parsed import Fault
 from localmed.ingest.reading import OUTDATED, UNSETTLED, Context, Descriptions, Taken, read_content, refusal, strip_mark
-from localmed.ingest.report import Line, Report
-from localmed.ingest.sources import Leaving, Source, absolute_path, find_missing, find_sources, note_empty
+from localmed.ingest.sources import Leaving, Line, Report, Source, absolute_path, find_missing, find_sources, note_empty
 from localmed.library import layout, remarks
 from localmed.library.catalogue import ImportedFile
 from localmed.library.generations import AT_ONCE, Patience

@@ -1,4 +1,4 @@
-"""Finds the files of an import: those under the given paths, each once, and those that earlier imports found there.
+"""The files of an import, under the given paths or found there by earlier imports, and the report on each of them.
 
 Hidden files and editors' lock files (``~$...``) are skipped. Links to folders are not followed, and links to files only
 within the given folder: whoever may write there must not thereby read elsewhere, nor by swapping a listed file for a
@@ -20,9 +20,51 @@ from typing import BinaryIO, NoReturn
 from localmed.domain import Message, message
 from localmed.domain.errors import InputError, UsageError, reason
 from localmed.ingest import readers
-from localmed.ingest.report import Line
 from localmed.library.catalogue import ImportedFile
 from localmed.process.files import open_regular
+
+OUTCOMES = ("read", "unchanged", "quarantined", "skipped", "removed", "left", "note")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A file or a part of it, its outcome (one of ``OUTCOMES``), and the reason."""
+
+    path: str
+    outcome: str
+    detail: Message | None = None
+    documents: int = 0
+    passages: int = 0
+
+
+@dataclass(slots=True)
+class Report:
+    """The result of an import; ``generation`` is 0 if nothing changed."""
+
+    collection: str
+    lines: list[Line] = field(default_factory=list)
+    generation: int = 0
+    encoded: int = 0
+
+    def count(self, outcome: str) -> int:
+        """The number of lines with this outcome."""
+        return sum(line.outcome == outcome for line in self.lines)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Lines by outcome, and the documents and passages read."""
+        read = [line for line in self.lines if line.outcome == "read"]
+        return {outcome: self.count(outcome) for outcome in OUTCOMES} | {
+            "documents": sum(line.documents for line in read),
+            "passages": sum(line.passages for line in read),
+            "encoded": self.encoded,
+        }
+
+    @property
+    def tally(self) -> str:
+        """The counts that are not 0, on one line."""
+        return " ".join(f"{name}={count}" for name, count in self.counts.items() if count)
+
 
 READ_BYTES = 2**20  # at a time
 LARGE = 256 * 2**10  # bytes; smaller files are parsed in about a second

@@ -47,7 +47,7 @@ from localmed.upkeep import signing, verifier
 from localmed.upkeep.verifier import CONTENT, MANIFEST, Manifest, Refused, Trust
 
 if TYPE_CHECKING:
-    from localmed.ingest.report import Report
+    from localmed.ingest.sources import Report
     from localmed.site.session import Session
 
 FOLDER, PENDING = layout.PACKS, ".pending"

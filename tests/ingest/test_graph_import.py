@@ -25,7 +25,7 @@ from localmed.ingest.graphs import LINE_BYTES, NAME_CHARACTERS, canonical
 from localmed.ingest.manifest import Manifest
 from localmed.ingest.parsed import Fault, FieldMapping
 from localmed.ingest.parsing import Parser
-from localmed.ingest.report import Report
+from localmed.ingest.sources import Report
 from localmed.library import generations
 from localmed.library.graph import FILE, Graph, Name
 from localmed.library.library import Library

@@ -12,8 +12,7 @@ import pytest
 from localmed.config import Settings
 from localmed.domain.errors import InputError
 from localmed.ingest import pipeline, sources
-from localmed.ingest.report import Line
-from localmed.ingest.sources import Source
+from localmed.ingest.sources import Line, Source
 from localmed.process.files import open_regular
 from tests.fakes import documents, import_into, write
 

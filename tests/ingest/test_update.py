@@ -15,7 +15,7 @@ from localmed.config import Settings
 from localmed.domain import Collection
 from localmed.domain.errors import ModelError, UnknownName, UsageError
 from localmed.ingest import manifest, updates
-from localmed.ingest.report import Report
+from localmed.ingest.sources import Report
 from localmed.library import generations
 from localmed.library.catalogue import ImportedFile
 from localmed.library.state import quarantined, rows

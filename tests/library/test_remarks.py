@@ -10,7 +10,7 @@ import pytest
 from localmed.config import Settings
 from localmed.domain import SearchFilter
 from localmed.domain.errors import UsageError
-from localmed.ingest.report import Report
+from localmed.ingest.sources import Report
 from localmed.presentation.finding import view
 from localmed.site import changes, importing, lookups
 from localmed.site.session import Session
