@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from localmed.domain import Message, errors, message
 from localmed.domain.errors import Busy, CanariesLost, Cancelled, Damaged, LibraryError, LocalmedError, NoLibrary
 from localmed.domain.nights import CHANGES, FAILED, KEPT_BACK, SERVED, UNCHANGED, FileLine, Night
-from localmed.ingest import updates
+from localmed.ingest import pipeline
 from localmed.ingest.pipeline import Report
 from localmed.library import generations, layout
 from localmed.library.generations import Patience
@@ -208,7 +208,7 @@ def _intake(
     paths, missing = (*folders, part.documents) if part else folders, tuple[str, ...]()
     if known:
         with session.workspace() as workspace:
-            origins = updates.origins_of(session.data, workspace.library.catalogue, name)
+            origins = pipeline.origins_of(session.data, workspace.library.catalogue, name)
         paths, missing = tuple(dict.fromkeys((*origins.paths, *paths))), origins.missing
     leaving = holds.leaving(session.data, name, time.time() - session.settings.refresh.settle_seconds)
     return Intake(manifest, paths, missing, file, leaving)

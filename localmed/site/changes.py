@@ -19,7 +19,7 @@ from localmed.domain import Collection, Document, Passage, Status, message
 from localmed.domain.errors import LocalmedError, UsageError
 from localmed.domain.ports import Embedder
 from localmed.ingest import manifest as manifests
-from localmed.ingest import updates
+from localmed.ingest import pipeline
 from localmed.ingest.pipeline import Progress
 from localmed.library import access, generations, layout, originals, pruning, remarks
 from localmed.library.access import NAME
@@ -90,7 +90,7 @@ def remove(session: Session, documents: Sequence[Document]) -> int:
         change,
     ):
         builder.remove(document.id for document in documents)
-        updates.mark_to_read_again(builder.catalogue, documents)
+        pipeline.mark_to_read_again(builder.catalogue, documents)
         change.generation = builder.publish(message("generation.made.remove", count=len(documents)))
         change.outcome = f"{len(documents)}"
     return change.generation

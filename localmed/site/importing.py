@@ -12,7 +12,7 @@ from localmed.config import Settings
 from localmed.domain import Collection, Kind
 from localmed.domain.errors import LocalmedError, NoLibrary, UnknownName, UsageError
 from localmed.ingest import manifest as manifests
-from localmed.ingest import updates
+from localmed.ingest import pipeline
 from localmed.ingest.engine import Engine
 from localmed.ingest.graph_import import GraphImporter
 from localmed.ingest.manifest import Manifest
@@ -99,7 +99,7 @@ def update(session: Session, collection: str, retry: bool = False, hooks: Hooks 
     Raise ``UsageError``, with nothing changed, if it never was imported or a folder is missing.
     """
     with session.workspace() as workspace:
-        origins = updates.origins_of(session.data, workspace.library.catalogue, collection)
+        origins = pipeline.origins_of(session.data, workspace.library.catalogue, collection)
     manifest = manifest_of(session, collection, None)
     return import_paths(session, origins.paths, manifest, None, retry, origins.missing, hooks=hooks)
 
@@ -164,7 +164,7 @@ def update_all(session: Session, retry: bool = False, hooks: Hooks = SILENT) -> 
     for name in imported(session):
         try:
             with session.workspace() as workspace:
-                origins = updates.origins_of(session.data, workspace.library.catalogue, name)
+                origins = pipeline.origins_of(session.data, workspace.library.catalogue, name)
             intakes[name] = Intake(manifest_of(session, name, None), origins.paths, origins.missing)
         except LocalmedError as error:
             failures[name] = error
@@ -174,7 +174,7 @@ def update_all(session: Session, retry: bool = False, hooks: Hooks = SILENT) -> 
 def imported(session: Session) -> list[str]:
     """The collections imported from files, which ``update`` accepts, by priority."""
     with session.workspace() as workspace:
-        return updates.imported_collections(session.data, workspace.library.catalogue)
+        return pipeline.imported_collections(session.data, workspace.library.catalogue)
 
 
 def preview(

@@ -14,7 +14,7 @@ import pytest
 from localmed.config import Settings
 from localmed.domain import Collection
 from localmed.domain.errors import ModelError, UnknownName, UsageError
-from localmed.ingest import manifest, updates
+from localmed.ingest import manifest, pipeline
 from localmed.ingest.sources import Report
 from localmed.library import generations
 from localmed.library.catalogue import ImportedFile
@@ -96,7 +96,7 @@ def test_what_cannot_be_updated_and_what_cannot_be_looked_at_is_not_gone(setting
             importing.update(session, "nowhere")
         assert importing.imported(session) == []
     with pytest.raises(UsageError, match=pattern("source.unseen")):
-        updates.origins([ImportedFile("ward", str(corpus / ("a" * 300)), "", "")], ())
+        pipeline.origins([ImportedFile("ward", str(corpus / ("a" * 300)), "", "")], ())
 
 
 # --- what the manifest describes, and what was removed by hand ------------------------------------------------------
