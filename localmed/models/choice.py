@@ -73,7 +73,7 @@ def entailment(chosen: Mapping[str, str], registry: Registry) -> Entailment | No
     if model.library == YES_NO:
         return None
     if model.library:
-        from localmed.models.fact_checker import BY_LIBRARY
+        from localmed.models.cross_encoder import BY_LIBRARY
 
         return BY_LIBRARY[model.library](_checkpoint(registry, model))
     from localmed.models.cross_encoder import NliCrossEncoder

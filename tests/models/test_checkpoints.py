@@ -18,8 +18,7 @@ import pytest
 
 from localmed.domain.errors import ModelError
 from localmed.models.checkpoint import Checkpoint
-from localmed.models.cross_encoder import Classifier, CrossEncoder, NliCrossEncoder
-from localmed.models.fact_checker import BY_LIBRARY
+from localmed.models.cross_encoder import BY_LIBRARY, Classifier, CrossEncoder, NliCrossEncoder
 from localmed.models.flag_embedding import BgeM3
 from localmed.models.sentence_encoder import SentenceEncoder
 from tests.models.tiny import (

@@ -14,7 +14,7 @@ from localmed.config import ChatSettings
 from localmed.domain.errors import ModelError
 from localmed.domain.ports import NOT_JUDGED
 from localmed.models import choice
-from localmed.models.fact_checker import BY_LIBRARY, FACTCG, LETTUCE, FactCG, FactChecker, LettuceDetect, MiniCheck
+from localmed.models.cross_encoder import BY_LIBRARY, FACTCG, LETTUCE, FactCG, FactChecker, LettuceDetect, MiniCheck
 from localmed.models.registry.manifests import load_all
 from localmed.models.registry.registry import Registry
 from tests.models.tiny import lying, make_fact_checker, make_nli
