@@ -84,7 +84,7 @@ class Judge:
     judge: Callable[[str, Sequence[Hit]], tuple[bool, float]]
 
 
-def by_documents(judgements: Mapping[str, Mapping[str, int]], relevant_from: int = 1) -> Judge:
+def by_documents(judgements: Mapping[str, Mapping[str, int]]) -> Judge:
     """A judge by documents known to contain the answer; ``judgements[question id][document id]`` is a gain.
 
     The score is the reciprocal rank of the first of them.
@@ -92,7 +92,7 @@ def by_documents(judgements: Mapping[str, Mapping[str, int]], relevant_from: int
 
     def judge(question: str, hits: Sequence[Hit]) -> tuple[bool, float]:
         gains = judgements.get(question, {})
-        ranks = [place for place, hit in enumerate(hits, 1) if gains.get(hit.passage.document_id, 0) >= relevant_from]
+        ranks = [place for place, hit in enumerate(hits, 1) if gains.get(hit.passage.document_id, 0) > 0]
         return bool(ranks), 1 / ranks[0] if ranks else 0.0
 
     return Judge("documents", judge)

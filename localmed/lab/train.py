@@ -63,7 +63,6 @@ class Task:
     """The questions, their judge, and the library that they are asked of."""
 
     session: Session
-    workspace: Workspace
     driver: Driver
     limited: SearchFilter
     sources: Sources
@@ -126,7 +125,7 @@ def task_of(ctx: click.Context, seed: int, size: int | None, named: tuple[str, .
         if named:
             questions, judge = _by_reader(session, workspace, named, size, seed)
         driver = Driver(workspace.services(SILENT))
-        yield Task(session, workspace, driver, limited, workspace.sources(limited), questions, judge)
+        yield Task(session, driver, limited, workspace.sources(limited), questions, judge)
 
 
 def _by_reader(

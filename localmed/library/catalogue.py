@@ -350,11 +350,6 @@ def originals_of(generation: Path) -> set[str]:
         return {row[0] for row in rows}
 
 
-def totals(counts: dict[str, tuple[int, int]]) -> tuple[int, int]:
-    """Return the documents and passages of all collections together."""
-    return sum(pair[0] for pair in counts.values()), sum(pair[1] for pair in counts.values())
-
-
 # --- differences of two generations ----------------------------------------------------------------------------------
 
 

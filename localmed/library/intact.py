@@ -132,8 +132,9 @@ def _known(looks: Looks, name: str) -> list[int]:
 
 def find_decayed(generation: Path, looks: Looks, names: Sequence[str]) -> list[str]:
     """Return the files among ``names`` whose end, or a sampled block, has changed or is unknown."""
-    ends = [name for name in names if _end(generation / name, _size(looks, name)) not in looks[name][LOOK:][-1:]]
-    return list(dict.fromkeys((*ends, *find_decayed_sample(generation, looks, names))))
+    ends = {name: _sum(generation / name, max(0, _size(looks, name) - END), END) for name in names}
+    changed = [name for name, end in ends.items() if end not in looks[name][LOOK:][-1:]]
+    return list(dict.fromkeys((*changed, *find_decayed_sample(generation, looks, names))))
 
 
 def find_decayed_sample(generation: Path, looks: Looks, names: Sequence[str]) -> list[str]:
@@ -154,10 +155,6 @@ def find_decayed_sample(generation: Path, looks: Looks, names: Sequence[str]) ->
 
 def _size(looks: Looks, name: str) -> int:
     return looks[name][1]
-
-
-def _end(path: Path, size: int) -> int:
-    return _sum(path, max(0, size - END), END)
 
 
 def _sum(path: Path, place: int, length: int) -> int:

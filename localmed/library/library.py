@@ -25,7 +25,7 @@ from localmed.domain import Collection, Document, Message, Passage, SearchFilter
 from localmed.domain.errors import Damaged, NoLibrary, UnknownName, WrongEncoder
 from localmed.library import generations, originals, pruning
 from localmed.library.catalogue import FILE as CATALOGUE
-from localmed.library.catalogue import Catalogue, totals
+from localmed.library.catalogue import Catalogue
 from localmed.library.dense import FOLDER as DENSE
 from localmed.library.dense import DenseIndex
 from localmed.library.generations import Patience
@@ -352,7 +352,8 @@ class Builder:
         """Check and publish; return the new generation's number. ``reason`` describes the change."""
         self.settle()
         self.dense.tidy(self._settings.index_above)
-        documents, passages = totals(self.catalogue.counts())
+        counts = self.catalogue.counts().values()
+        documents, passages = sum(count for count, _ in counts), sum(count for _, count in counts)
         self._compare(passages)
         self.catalogue.close()
         self.graph.close()
