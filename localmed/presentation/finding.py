@@ -33,7 +33,7 @@ from localmed.presentation.tables import grids
 from localmed.text import medicines
 from localmed.text.furniture import spans
 from localmed.text.language import fold
-from localmed.text.measures import KIDNEYS, by_other_kidney_value, measured, range_of
+from localmed.text.measures import KIDNEYS, by_name, by_other_kidney_value, measured, range_of
 from localmed.text.publications import level
 
 WITHIN = {"en": " › "}  # of a heading and the one below it
@@ -299,8 +299,9 @@ def _other_kidney_value(
     for line in section.marks:
         text = known[line.marker].passage.text[line.start : line.end]
         if len(names) == 1 and (other := by_other_kidney_value(text, *names)):
-            name = other.chinese if language == "zh" else other.name
-            return (message("finding.other_kidney_value", name=name),)
+            asked = by_name(*names)
+            name, asked_by = (one.chinese if language == "zh" else one.name for one in (other, asked))
+            return (message("finding.other_kidney_value", name=name, asked=asked_by),)
     return ()
 
 
