@@ -211,11 +211,10 @@ def _sources(evidence: Sequence[Evidence]) -> tuple[Part, ...]:
 
 
 def _warnings(case: Case, answer: Answer, filters: SearchFilter) -> Step[tuple[tuple[Part, ...], tuple[Evidence, ...]]]:
-    """What of the record bears on the lines, pregnancy first, that this is no all-clear, and the evidence quoted.
+    """What of the record bears on the lines, that this is no all-clear, and the evidence quoted.
 
-    Read are the sections with marks, the first ones, and the first of the other language. Allergies count in all lines
-    but those of a list of medicines, cautions and targets in the first sections, ranges in every section that lacks
-    nothing of the question too.
+    Read are the sections with marks, the first ones, and the first of the other language; for allergies and ranges
+    also every section that lacks nothing of the question. Cautions and targets count in the first ones.
     """
     if (record := case.record) is None:
         return (), answer.evidence
@@ -223,14 +222,9 @@ def _warnings(case: Case, answer: Answer, filters: SearchFilter) -> Step[tuple[t
     others = [it for it in answer.receipts.others[:UNMARKED] if not it.lacks] if answer.receipts else []
     sections = [*own_near, *(section for section in others if section not in own_near)]
     whole = [section for section in answer.sections if section in sections or not section.lacks]
-    near = _quotes(answer, sections)
-    weighty = [*_quotes(answer, [one for one in sections if not one.marks]), *_quotes(answer, sections, marked=True)]
-    read = [one for one in near if one in weighty or not begins_with_a_medicine(one.text)]
-    further = [section for section in whole if section not in sections]
-    far = [one for one in _quotes(answer, further) if not begins_with_a_medicine(one.text)]
-    first = [one for one in _quotes(answer, sections[:UNMARKED]) if one in read]
-    nearest = [one for one in sections if one.marks] or sections
-    on_subject = [one for one in nearest[:UNMARKED] if _names_the_subject(case.question, _quotes(answer, [one]))]
+    near, first = _quotes(answer, sections), _told(answer, sections[:UNMARKED])
+    nearest = ([one for one in sections if one.marks] or sections)[:UNMARKED]
+    on_subject = [one for one in nearest if _names_the_subject(case.question, _quotes(answer, [one]))]
     proposing = [one.text for one in _quotes(answer, on_subject)]
     of = _concern(case, record, [one.text for one in answer.shown], proposing)
     listed: list[InteractionPart] = []
@@ -250,7 +244,7 @@ def _warnings(case: Case, answer: Answer, filters: SearchFilter) -> Step[tuple[t
     rest = [it for it in (*_quotes(answer, fitting), *ranges) if it.text not in texts]
     written = [Quote(one) for one in answer.shown]
     parts: tuple[Part, ...] = (
-        *warnings.allergies(record, (*answer.shown, *(one.statement for one in (*read, *far))), of.language),
+        *warnings.allergies(record, (*answer.shown, *(it.statement for it in _told(answer, whole))), of.language),
         *said,
         *dict.fromkeys(listed),
         *warnings.cautions(record, (*written, *first), (*near, *library), of),
@@ -293,6 +287,12 @@ def _quotes(answer: Answer, sections: Iterable[ShownSection], marked: bool = Fal
         for line in section.lines
         if line.marked or not marked
     ]
+
+
+def _told(answer: Answer, sections: Iterable[ShownSection]) -> list[Quote]:
+    """The lines of ``sections``, without rows of a list of medicines that are not marked."""
+    marked = _quotes(answer, sections := [*sections], marked=True)
+    return [one for one in _quotes(answer, sections) if one in marked or not begins_with_a_medicine(one.text)]
 
 
 def _listed_interactions(record: PatientRecord, named: Sequence[str]) -> Step[list[InteractionPart]]:
