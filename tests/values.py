@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from localmed.domain import (
@@ -53,11 +54,15 @@ def hit(text: str, title: str = "Title", similarity: float | None = None, langua
 def finding(*passages: Passage, question: str = "?", language: str = "en") -> Finding:
     """A section for each of ``passages``; the first sentence of each is marked."""
     hits = tuple(Hit(one, 1.0, 0.9) for one in passages)
-    sections = (
-        Section(one, tuple(Line(one.passage, *span, span[0] == 0) for span in sentences(one.passage.text)))
-        for one in hits
-    )
+    sections = (Section(one, tuple(_lines(one.passage))) for one in hits)
     return Finding(Question(question), Found(hits, True, language), tuple(sections))
+
+
+def _lines(passage: Passage) -> Iterator[Line]:
+    last = 0
+    for start, end in sentences(passage.text):
+        yield Line(passage, start, end, start == 0, last == 0 or "\n" in passage.text[last:start])
+        last = end
 
 
 def cited(hits: tuple[Hit, ...], first: int = 1) -> tuple[Evidence, ...]:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TypeAlias
 
-from localmed.domain import Passage, Statement
+from localmed.domain import Message, Passage, Statement, message
 from localmed.domain.parts import AllergyPart, CautionPart, InteractionPart, ValuePart
 from localmed.domain.patient import EntryKind, Measured, PatientRecord, RecordEntry
 from localmed.library.graph import Relation
@@ -40,6 +40,7 @@ NAMED = (EntryKind.MEDICINE, EntryKind.NAMED)
 _REACTION, _PREGNANCY = cues("records", "quoted"), cues("records", "pregnancy")
 _RELATIVE = cues("records", "relative")
 _STOPPED, _NOT_STOPPED = cues("records", "stopped"), cues("records", "not_stopped")
+_ONCE = cues("records", "once").pattern
 _CLAUSE = re.compile(r"(?:(?! [-–] )[^,，;；。.])+")
 _BETWEEN = re.compile(r"[;；]\s*")  # cells of a row
 _AND = re.compile(r"\s*(?:and\b|并?且|和|及)\s*", re.IGNORECASE)  # a cell between two ranges, or before the second
@@ -48,15 +49,13 @@ _CELL = re.compile(r"(?P<header>[^:：]+)[:：]\s*(?P<text>.+)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A sentence or row, and the passage that it is from; a model's sentence has none."""
+    """The ``text`` of a sentence or row, what is quoted for it (a short paragraph as a whole: a sentence may leave its
+    condition to the one before), and the passage that it is from; a model's sentence has none.
+    """
 
+    text: str
     statement: Statement
     passage: Passage | None = None
-
-    @property
-    def text(self) -> str:
-        """Its words."""
-        return self.statement.text
 
     @property
     def above(self) -> frozenset[str]:
@@ -147,8 +146,8 @@ def _is_on_another(text: str, asked: Set[str]) -> bool:
 # --- names ------------------------------------------------------------------------------------------------------------
 
 
-def allergies(record: PatientRecord, statements: Sequence[Statement], language: str) -> Iterator[AllergyPart]:
-    """The record's allergies to medicines in ``statements``, with these sentences; first those of a list."""
+def allergies(record: PatientRecord, quotes: Sequence[Quote], language: str) -> Iterator[AllergyPart]:
+    """The record's allergies to medicines in ``quotes``, with what these quote; first those of a list."""
     told = set[tuple[str, ...]]()
     quoted = [
         it for it in record.entries if it.kind in (EntryKind.UNREAD, EntryKind.NAMED) and _REACTION.search(it.words)
@@ -156,7 +155,7 @@ def allergies(record: PatientRecord, statements: Sequence[Statement], language: 
     for entry in (*(it for it in record.entries if it.kind is EntryKind.ALLERGY), *quoted):
         listed = entry.kind is EntryKind.ALLERGY
         own = entry.text if listed else _without_denials(entry)
-        named = [(statement, medicines.met_by(own, statement.text)) for statement in statements]
+        named = [(one.statement, medicines.met_by(own, one.text)) for one in quotes]
         matching = _in_language([(statement, matches) for statement, matches in named if matches], language)
         names = dict.fromkeys(name for matches in matching.values() for name in matches)
         if names and (entry.words, *names) not in told:
@@ -183,19 +182,23 @@ def listed_interactions(record: PatientRecord, named: str, relations: Sequence[R
                     yield InteractionPart(entry, named, relation.source.collection)
 
 
-def cautions(record: PatientRecord, near: Sequence[Quote], far: Sequence[Quote], of: Concern) -> Iterator[CautionPart]:
+def cautions(
+    record: PatientRecord, near: Sequence[Quote], far: Sequence[Quote], of: Concern, told: Set[Statement]
+) -> Iterator[CautionPart]:
     """The record's medicines that warnings name, or whose class they name: ``far`` ones together with another.
 
-    Left out are near rows on a medicine that is not asked about, and near lines for another range of the results.
+    Left out are near rows on a medicine that is not asked about, near lines for another range of a value, far ones of
+    another language, and what is ``told`` already.
     """
     read = [
         one for one in near if not _is_on_another(one.text, of.asked) and any(map(warns, _clauses(one.text, record)))
     ]
-    of_two = dict.fromkeys(one for one in far if one not in read and _names_two(one, of))
+    own = [one for one in far if one not in read and detect(one.text) == of.language]
+    of_two = dict.fromkeys(one for one in own if _names_two(one, of))
     for entry in _each_once(record):
         named = [(one.statement, medicines.named_in(entry.text, one.text)) for one in read]
         named += [(one.statement, _named(one, taken(entry), of)) for one in of_two]
-        kept = _in_language([(one, names) for one, names in named if names], of.language)
+        kept = _in_language([(one, names) for one, names in named if names and one not in told], of.language)
         if names := dict.fromkeys(name for written in kept.values() for name in written):
             yield CautionPart(entry, tuple(names), tuple(kept)[:QUOTED])
 
@@ -270,7 +273,7 @@ def _warning_of(problems: Iterable[Sequence[str]]) -> Callable[[str], object]:
 
 def _clauses(text: str, record: PatientRecord) -> list[str]:
     """The clauses of a row, or a sentence, but for those for another range of the results."""
-    results = [(measures.by_name(one.name), one.value) for one in record.results]
+    results = [(measures.by_name(one.name), one.value) for one, _ in known_values(record).values()]
     return [it for it in _BETWEEN.split(_cells(text)) if not measures.excludes(it, results)]
 
 
@@ -321,7 +324,11 @@ def _in_language(found: Sequence[tuple[Statement, Sequence[str]]], language: str
 
     own = {statement for statement, _ in found if detect(statement.text) == language}
     told = {name for statement, names in found if statement in own for name in keys(names)}
-    return {statement: names for statement, names in found if statement in own or not told & keys(names)}
+    kept: dict[Statement, Sequence[str]] = {}
+    for statement, names in found:
+        if statement in own or not told & keys(names):
+            kept[statement] = (*kept.get(statement, ()), *names)
+    return kept
 
 
 def held_values(text: str, known: Known) -> list[Measured]:
@@ -373,7 +380,8 @@ def _cells(text: str) -> str:
 def values(
     record: PatientRecord, quotes: Sequence[Quote], nearest: Sequence[Quote], of: Concern
 ) -> Iterator[ValuePart]:
-    """The record's values: each with the ``quotes`` whose range contains it, then with targets that it misses.
+    """The record's values: with the ``quotes`` whose range contains them, then with targets that they miss; values with
+    the same quotes stand together.
 
     Targets count in the ``nearest`` quotes, reference ranges in all. Lines on other medicines than the asked ones are
     left out, rows on medicines of nobody always. Sentences in table rows count only on an asked or proposed medicine.
@@ -383,7 +391,7 @@ def values(
     both_kidneys = _has_both_kidneys(known)
     quotes = [one for one in quotes if _is_on_asked(one, of.asked) and not _is_on_another(one.text, of.all)]
     proposed = of.asked or of.proposed
-    told = set[tuple[str, tuple[Statement, ...]]]()
+    matching: dict[tuple[bool, tuple[Statement, ...]], list[tuple[Measured, str]]] = {}
     for result, words in known.values():
         measure = measures.by_name(result.name)
 
@@ -397,13 +405,13 @@ def values(
             aimed = one in nearest and measures.misses_target(one.text, measure, value)
             return aimed or measures.outside_reference(one.text, measure, value)
 
-        matching = _of_language((one.statement for one in quotes if holds(one)), of.language)
-        kind = "kidneys" if measure.name in measures.KIDNEYS else f"{measure.name} {result.value}"
-        if matching and (kind, matching) not in told:
-            told.add((kind, matching))
-            yield ValuePart(result, matching, words)
-        if targets := _of_language((one.statement for one in quotes if misses(one)), of.language):
-            yield ValuePart(result, targets[:QUOTED], words, target=True)
+        for target, meets in ((False, holds), (True, misses)):
+            if found := _of_language((one.statement for one in quotes if meets(one)), of.language):
+                matching.setdefault((target, found), []).append((result, words))
+    for (target, found), results in matching.items():
+        (first, _), *further = results
+        quoted = "; ".join(dict.fromkeys(filter(None, (words for _, words in results))))
+        yield ValuePart(first, found[:QUOTED], quoted, target, tuple(one for one, _ in further))
 
 
 def _of_language(statements: Iterable[Statement], language: str) -> tuple[Statement, ...]:
@@ -418,15 +426,35 @@ def _has_both_kidneys(known: Known) -> bool:
 
 
 def known_values(record: PatientRecord) -> Known:
-    """By measure and value: the results, then with its words those only quoted, measured nobody knows when."""
+    """By measure and value: the results, then with its words those only quoted, but not what was once."""
     quoted = [
         entry for entry in record.entries if entry.kind is EntryKind.UNREAD and not measures.BOUND.search(entry.text)
     ]
-    found = [(one, entry.words) for entry in quoted for one in measures.measured(fold(aligned(entry.text)))]
+    found = [
+        (one, entry.words)
+        for entry in quoted
+        for one in measures.measured(fold(aligned(entry.text)))
+        if not re.search(rf"(?i:{_ONCE})[^,，;；]{{0,24}}?(?<![\d.]){re.escape(f'{one.value:g}')}", fold(entry.words))
+    ]
     once: dict[tuple[str, float], tuple[Measured, str]] = {}
     for one, words in (*((one, "") for one in record.results), *found):
         once.setdefault((one.name, one.value), (one, words))
     return once
+
+
+def not_met(record: PatientRecord, parts: Iterable[object], language: str) -> Iterator[Message]:
+    """What of the record was compared with nothing: unknown names of listed allergies and medicines, and values for
+    which ``parts`` quote nothing.
+    """
+    listed = [it for it in record.entries if it.kind in (EntryKind.ALLERGY, EntryKind.MEDICINE)]
+    if unknown := [it.text for it in listed if not medicines.mentions(it.text)]:
+        yield message("ebm.not_known", names=tuple(dict.fromkeys(unknown)))
+    met = {one for part in parts if isinstance(part, CautionPart) for one in part.values}
+    met |= {one for part in parts if isinstance(part, ValuePart) for one in (part.value, *part.further)}
+    results = [*record.results, *(one for one, _ in known_values(record).values() if one not in record.results)]
+    if left := [one for one in results if one not in met]:
+        named = ((measures.by_name(one.name).chinese if language == "zh" else one.name, one.written) for one in left)
+        yield message("ebm.no_range", values=tuple(map(" ".join, named)))
 
 
 def _is_on_asked(one: Quote, asked: Set[str]) -> bool:

@@ -229,13 +229,14 @@ class CautionPart:
 class ValuePart:
     """A value of the record, and the shown table rows and sentences with its range, or a ``target`` that it misses.
 
-    ``words`` are the record's sentence if its value is only quoted.
+    ``words`` are the record's sentence if its value is only quoted. ``further`` values have the same sentences.
     """
 
     value: Measured
     statements: tuple[Statement, ...]
     words: str = ""
     target: bool = False
+    further: tuple[Measured, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

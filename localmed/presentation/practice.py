@@ -53,7 +53,7 @@ def record(part: RecordPart, language: str) -> PartView:
             rows += [Row(label, _read(tuple(of), language)) for _, of in of_words]
         if not entries and kind in ALWAYS and not (kind is EntryKind.MEDICINE and EntryKind.NAMED in kinds):
             rows.append(Row(label, words(message("record.none_read"), language)))
-    return PartView(words(message("record.title"), language), tuple(rows))
+    return PartView(words(message("record.title"), language), tuple(rows), folded=True)
 
 
 def _read(entries: Sequence[RecordEntry], language: str) -> str:
@@ -130,11 +130,10 @@ def _warning(warning: Message, statements: tuple[StatementView, ...], language: 
 
 def value(part: ValuePart, language: str) -> PartView:
     """The record's value, and the rows and sentences with its range, or with a target that it misses."""
-    name, called = by_name(part.value.name), _called(part.value.name, language)
+    shown = tuple(f"{_called(one.name, language)} {one.written}" for one in (part.value, *part.further))
     plain, quoted = ("ebm.target", "ebm.target_quoted") if part.target else ("ebm.rows", "ebm.rows_quoted")
-    code = quoted if part.words else plain
-    title = words(message(code, name=called, value=part.value.written, words=part.words), language)
-    others = filter(None, (by_other_kidney_value(one.text, name.name) for one in part.statements))
+    title = words(message(quoted if part.words else plain, values=shown, words=part.words), language)
+    others = filter(None, (by_other_kidney_value(one.text, part.value.name) for one in part.statements))
     if other := next(others, None):
         title = words(message("ebm.stands_for", title=title, name=_called(other.name, language)), language)
     return PartView(title, (), _statements(part.statements, language))
@@ -144,7 +143,7 @@ def not_judged(part: NotJudgedPart, language: str) -> PartView:
     """What nobody judged, a line each."""
     rows = tuple(Row("", words(matter, language)) for matter in part.matters)
     title = "ebm.no_all_clear" if part.first else "ebm.not_judged"
-    return PartView(words(message(title), language), rows, warning=part.first)
+    return PartView(words(message(title), language), rows, warning=part.first, folded=not part.first)
 
 
 def source_level(part: SourceLevelPart, language: str) -> PartView:

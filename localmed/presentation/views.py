@@ -70,6 +70,7 @@ class PartView:
     section: str = ""
     warning: bool = False  # to be seen before anything else
     lower: bool = False  # a department that is only ranked lower
+    folded: bool = False  # background, closed at first
     after: bool = False  # about one source: told below the sections, a row each of one table
 
 

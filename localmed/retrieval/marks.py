@@ -242,7 +242,7 @@ def _with_marks(
     chosen |= {place for place, line in enumerate(lines) if scores[place] > NEVER and asked.in_range(line)}
     if sum(it is True for it in fits) == 1 and False in fits and scores[fits.index(True)] > NEVER:
         chosen.add(fits.index(True))
-    for paragraph in _paragraphs(lines):
+    for paragraph in paragraphs(lines):
         if chosen & {*paragraph} and sum(len(lines[place].text) for place in paragraph) <= PARAGRAPH:
             chosen |= {place for place in paragraph if scores[place] > NEVER}
     return tuple(
@@ -250,7 +250,7 @@ def _with_marks(
     )
 
 
-def _paragraphs(lines: Sequence[Line]) -> Iterator[list[int]]:
+def paragraphs(lines: Sequence[Line]) -> Iterator[list[int]]:
     """The places of the lines of each paragraph; a table's row is one by itself."""
     paragraph: list[int] = []
     for place, line in enumerate(lines):

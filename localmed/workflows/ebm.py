@@ -14,7 +14,7 @@ first problems.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -40,7 +40,7 @@ from localmed.domain.parts import InteractionPart, NotJudgedPart, PicoPart, Reco
 from localmed.domain.patient import PatientRecord
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.conflicts import differences
-from localmed.retrieval.marks import begins_with_a_medicine
+from localmed.retrieval.marks import PARAGRAPH, begins_with_a_medicine, paragraphs
 from localmed.retrieval.tiers import Tier
 from localmed.text import measures, medicines, synonyms
 from localmed.text.language import content_words, detect, fold
@@ -239,19 +239,19 @@ def _warnings(case: Case, answer: Answer, filters: SearchFilter) -> Step[tuple[t
         _ranges(record), filters, evidence, lambda lines: warnings.ranging(lines, record)
     )
     said = [*warnings.said_of_medicines(record, (*near, *library), of)]
-    texts = {one.text for part in said for one in part.statements}
+    told = {one for part in said for one in part.statements}
     fitting = [one for one in whole if _names_the_subject(case.question, _quotes(answer, [one]))]
-    rest = [it for it in (*_quotes(answer, fitting), *ranges) if it.text not in texts]
-    written = [Quote(one) for one in answer.shown]
+    rest = [it for it in (*_quotes(answer, fitting), *ranges) if it.statement not in told]
+    written = [Quote(one.text, one) for one in answer.shown]
     parts: tuple[Part, ...] = (
-        *warnings.allergies(record, (*answer.shown, *(it.statement for it in _told(answer, whole))), of.language),
+        *warnings.allergies(record, (*written, *_told(answer, whole)), of.language),
         *said,
         *dict.fromkeys(listed),
-        *warnings.cautions(record, (*written, *first), (*near, *library), of),
+        *warnings.cautions(record, (*written, *first), (*near, *library), of, told),
         *warnings.values(record, rest, first, of),
     )
     matter = message("ebm.others_not_compared" if parts else "ebm.no_match")
-    return (*parts, NotJudgedPart((matter,), first=True)), evidence
+    return (*parts, NotJudgedPart((matter, *warnings.not_met(record, parts, of.language)), first=True)), evidence
 
 
 def _names_the_subject(question: str, lines: Sequence[Quote]) -> bool:
@@ -281,12 +281,24 @@ def _concern(case: Case, record: PatientRecord, written: Sequence[str], read: Se
 def _quotes(answer: Answer, sections: Iterable[ShownSection], marked: bool = False) -> list[Quote]:
     """The lines of ``sections``, or only the ``marked`` ones."""
     known = answer.by_marker
-    return [
-        Quote(known[line.marker].quotation(line.start, line.end), known[line.marker].passage)
-        for section in sections
-        for line in section.lines
-        if line.marked or not marked
-    ]
+    quotes: list[Quote] = []
+    for section in sections:
+        lines = [Line(known[it.marker].passage, it.start, it.end, it.marked, it.breaks) for it in section.lines]
+        pieces = {known[it.marker].passage.id: known[it.marker] for it in section.lines}
+        quotes += [one for line, one in _in_paragraphs(lines, pieces).items() if line.marked or not marked]
+    return quotes
+
+
+def _in_paragraphs(lines: Sequence[Line], pieces: Mapping[str, Evidence]) -> dict[Line, Quote]:
+    """Each of ``lines`` as a quotation: of its paragraph, if that is short, with the ``pieces`` by passage."""
+    made: dict[Line, Quote] = {}
+    for places in paragraphs(lines):
+        own = [lines[place] for place in places]
+        whole = own[0].start, own[-1].end
+        for line in own:
+            start, end = whole if whole[1] - whole[0] <= PARAGRAPH else (line.start, line.end)
+            made[line] = Quote(line.text, pieces[line.passage.id].quotation(start, end), line.passage)
+    return made
 
 
 def _told(answer: Answer, sections: Iterable[ShownSection]) -> list[Quote]:
@@ -312,18 +324,20 @@ def _search_library(
     keeps: Callable[[Sequence[Quote]], Sequence[Quote]],
 ) -> Step[tuple[list[Quote], tuple[Evidence, ...]]]:
     """The lines of the library's sections on ``texts`` that ``keeps`` keeps, and the evidence with theirs."""
-    lines: dict[Line, None] = {}
+    of_sections: dict[tuple[Line, ...], None] = {}
     for text in texts:
         found: Finding = yield Find(text, filters, PASSAGES, SECTIONS)
-        lines |= dict.fromkeys(line for section in (*found.sections, *found.others) for line in section.lines)
-    quotes = {Quote(Statement(line.text, (), Origin.EXTRACTIVE), line.passage): line for line in lines}
-    told = [quotes[one] for one in keeps([*quotes])]
-    pieces = yield from finding.minted([Hit(line.passage) for line in told], evidence)
+        of_sections |= dict.fromkeys(section.lines for section in (*found.sections, *found.others))
+    lines = dict.fromkeys(line for one in of_sections for line in one)
+    plain = {Quote(line.text, Statement(line.text, (), Origin.EXTRACTIVE), line.passage): line for line in lines}
+    told = {plain[one] for one in keeps([*plain])}
+    hits = {line.passage.id: Hit(line.passage) for line in lines if line in told}
+    pieces = yield from finding.minted([*hits.values()], evidence)
     fresh = {piece.marker: piece for piece in pieces if piece.marker not in {one.marker for one in evidence}}
-    quoted = [
-        Quote(piece.quotation(line.start, line.end), line.passage) for piece, line in zip(pieces, told, strict=True)
-    ]
-    return quoted, (*evidence, *fresh.values())
+    by_passage = dict(zip(hits, pieces, strict=True))
+    own = [[line for line in one if line.passage.id in hits] for one in of_sections]
+    quotes = {line: one for each in own if each for line, one in _in_paragraphs(each, by_passage).items()}
+    return [quotes[line] for line in quotes if line in told], (*evidence, *fresh.values())
 
 
 def _searched(record: PatientRecord, others: Sequence[str]) -> Iterable[str]:

@@ -197,7 +197,7 @@ def test_of_the_patient_only_what_was_read_is_said() -> None:
 
 def test_an_allergy_to_what_is_marked_is_shown_with_both_quotations() -> None:
     answer, _ = run(
-        tiers={"guidelines": passage("Amoxicillin is the first choice. It is taken with food.", "Pneumonia")}
+        tiers={"guidelines": passage("Amoxicillin is the first choice.\nIt is taken with food.", "Pneumonia")}
     )
     warning = answer.parts[0]
     assert isinstance(warning, AllergyPart), "before anything else"
@@ -209,7 +209,7 @@ def test_an_allergy_to_what_is_marked_is_shown_with_both_quotations() -> None:
 
 
 def test_an_allergy_to_what_stands_beside_a_mark_is_shown_but_not_one_to_a_row_of_a_list_of_medicines() -> None:
-    beside = passage("Metformin is continued in this patient. Co-amoxiclav is given.", "Pneumonia")
+    beside = passage("Metformin is continued in this patient.\nCo-amoxiclav is given.", "Pneumonia")
     answer, _ = run(tiers={"guidelines": passage("\nAmoxicillin is given.", "Cystitis in pregnancy")})
     assert not any(section.marks for section in answer.sections)
     assert isinstance(answer.parts[0], AllergyPart), "nothing is marked, and people read it"
@@ -253,7 +253,7 @@ def cautioned(answer: Answer) -> list[tuple[str, tuple[str, ...], list[str]]]:
 
 def test_a_warning_on_a_medicine_of_the_record_and_a_proposed_one_is_looked_up() -> None:
     proposed = passage("Clarithromycin is given.", "Pneumonia")
-    row = passage("Clarithromycin: not with warfarin. Amoxicillin: with food.", "Formulary")
+    row = passage("Clarithromycin: not with warfarin.\nAmoxicillin: with food.", "Formulary")
     answer, _ = run(question="Which antibiotic?", tiers={"guidelines": proposed}, of_medicines=(row,))
     assert cautioned(answer) == [("warfarin 3 mg", ("warfarin",), ["Clarithromycin: not with warfarin."])]
     (quoted,) = part(answer, CautionPart).statements
@@ -529,7 +529,7 @@ def test_that_warnings_are_no_all_clear_is_said_where_they_stand_also_where_noth
     answer, _ = run(question="Which gel?", tiers={"guidelines": passage("Rub your hands for 20 seconds.", "Hands")})
     first = answer.parts[0]
     assert isinstance(first, NotJudgedPart)
-    assert [it.code for it in first.matters] == ["ebm.no_match"]
+    assert [it.code for it in first.matters] == ["ebm.no_match", "ebm.no_range"]
     assert view(answer).parts[0].warning
     matched, _ = run()
     firsts = [one for one in matched.parts if isinstance(one, NotJudgedPart) and one.first]
@@ -605,7 +605,8 @@ def test_a_result_stands_before_a_value_that_is_only_quoted() -> None:
     record = replace(RECORD, results=(Measured("INR", 6.1, "6.1"),), entries=(*RECORD.entries, old))
     tiers = {"guidelines": passage("Phone at once when the INR is above 5.0.", "Laboratory")}
     answer, _ = run(question="INR?", tiers=tiers, record=record)
-    assert [part.value.value for part in answer.parts if isinstance(part, ValuePart)] == [6.1, 9.2]
+    (found,) = [part for part in answer.parts if isinstance(part, ValuePart)]
+    assert [one.value for one in (found.value, *found.further)] == [6.1, 9.2], "with the same line, together"
 
 
 @pytest.mark.parametrize(
@@ -791,7 +792,7 @@ def test_a_combination_is_named_in_the_readers_language() -> None:
         ("Which treatment?", "Anticoagulants are stopped before surgery. They are not for pregnant women.", ()),
         ("Which treatment?", "Do not give an anticoagulant in pregnancy.", ("anticoagulant",)),
         ("Losartan?", "Warfarin is safe here. Losartan: not in pregnancy.", ("losartan",)),
-        ("能否用氯沙坦？", "妊娠期禁用氯沙坦。Losartan and warfarin: not in pregnancy.", ("氯沙坦",)),
+        ("能否用氯沙坦？", "妊娠期禁用氯沙坦。\nLosartan and warfarin: not in pregnancy.", ("氯沙坦",)),
         ("Losartan?", "Warfarin may be given in pregnancy.", ("warfarin",)),  # people judge
     ],
 )
@@ -957,7 +958,7 @@ def test_a_reference_range_of_the_library_is_told_though_another_medicine_is_ask
 
 def test_a_warning_in_another_language_is_told_only_where_the_answers_language_has_none() -> None:
     record = replace(RECORD, entries=(*RECORD.entries, ON_WARFARIN))
-    both = passage("Do not give warfarin with amoxicillin. 慎用华法林和阿莫西林。慎用头孢呋辛。", "Plan")
+    both = passage("Do not give warfarin with amoxicillin.\n慎用华法林和阿莫西林。\n慎用头孢呋辛。", "Plan")
     for question, warned, allergy in (
         (
             "Which?",
@@ -969,3 +970,43 @@ def test_a_warning_in_another_language_is_told_only_where_the_answers_language_h
         answer, _ = run(question=question, tiers={"guidelines": both}, record=record)
         assert {text for *_, texts in cautioned(answer) for text in texts} == {*warned}
         assert [one.text for one in part(answer, AllergyPart).statements] == allergy
+
+
+def test_a_sentence_is_quoted_with_its_paragraph_which_may_hold_its_condition() -> None:
+    paragraph = "Suspect a bleed if the blood pressure falls. Stop warfarin."
+    answer, _ = run(question="Which dressing?", tiers={"guidelines": passage(f"{paragraph}\nWash hands.", "Wounds")})
+    assert cautioned(answer) == [("warfarin 3 mg", ("warfarin",), [paragraph])]
+
+
+def test_what_was_compared_with_nothing_is_told() -> None:
+    entries = (
+        RecordEntry(EntryKind.ALLERGY, "pnc (rash)", "Allergies: pnc (rash)"),
+        RecordEntry(EntryKind.MEDICINE, "little pink pill", "Medicines: little pink pill, warfarin"),
+        ON_WARFARIN,
+        RecordEntry(EntryKind.UNREAD, "sodium: 141 mmol/L", "three months ago sodium 141"),
+    )
+    results = (Measured("eGFR", 25, "25 mL/min"), Measured("potassium", 4.1, "4.1 mmol/L"))
+    record = replace(RECORD, entries=entries, results=results)
+    tiers = {"guidelines": passage("If eGFR is below 30, halve the dose of warfarin.", "Plan")}
+    answer, _ = run(question="Which dose?", tiers=tiers, record=record)
+    first = next(part for part in answer.parts if isinstance(part, NotJudgedPart))
+    assert [dict(it.parameters) for it in first.matters[1:]] == [
+        {"names": ("pnc (rash)", "little pink pill")},
+        {"values": ("potassium 4.1 mmol/L",)},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("三个月前eGFR 25", False),
+        ("baseline eGFR 25", False),
+        ("eGFR 25 (baseline 41)", True),
+        ("eGFR 25 today", True),
+    ],
+)
+def test_what_a_value_once_was_is_compared_with_nothing(words: str, told: bool) -> None:
+    record = replace(RECORD, entries=(RecordEntry(EntryKind.UNREAD, "eGFR: 25 mL/min", words),), results=())
+    tiers = {"guidelines": passage("If eGFR is below 30, halve the dose.", "Plan")}
+    answer, _ = run(question="Which dose?", tiers=tiers, record=record)
+    assert (ValuePart in kinds(answer)) is told
