@@ -313,8 +313,13 @@ def _lacked(sections: Sequence[ShownSection]) -> tuple[str, ...]:
 
 def _names_its_medicine(question: str, sections: Sequence[ShownSection]) -> bool:
     """Whether the first of ``sections`` names a medicine of the ``question``, or its class."""
-    named = [one.written for one in medicines.mentions(question) if one.classes]
+    named = [one.written for one in medicines.mentions(question) if one.is_medicine or any(_members(one))]
     return any(name not in map(fold, section.lacks) for section in sections[:1] for name in named)
+
+
+def _members(one: medicines.Mention) -> list[str]:
+    """The medicines of a class; "antibiotics" has none of its own."""
+    return [name for of in one.classes for name in medicines.members(of) if name != of]
 
 
 def _apart(sections: Sequence[ShownSection], question: str) -> tuple[str, ...]:
@@ -350,13 +355,14 @@ def _sections(
     ``others_first``: those of another language stand above them.
     """
     documents = {known[section.best].passage.document_id for section in sections[:first]}
+    asked = {name for one in medicines.mentions(question) for name in one.ingredients or _members(one)}
     for place, section in enumerate(sections):
         of_first = known[section.best].passage.document_id in documents
         aside = not section.marks and first <= place and not of_first and (first > 0 or others_first)
         short = _is_short(section) and (place < 2 * first or of_first)
         other = _other_kidney_value(question, section, known, language)
         whole = place < first or (short and not aside)
-        yield _section(section, known, day, language, whole, aside, other, medicines.ingredients(question))
+        yield _section(section, known, day, language, whole, aside, other, asked)
 
 
 def _section(

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +126,6 @@ def review(visit: Librarian, collection: str = "", within: int = 90) -> Response
         collection=collection,
         within=within,
         choices=WITHIN,
-        today=date.today().isoformat(),
     )
 
 
