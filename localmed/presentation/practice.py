@@ -22,7 +22,8 @@ from localmed.presentation.neutral import one_line, words
 from localmed.presentation.statements import statement_view
 from localmed.presentation.views import PartView, Row, StatementView
 from localmed.text import medicines
-from localmed.text.measures import by_name, by_other_kidney_value
+from localmed.text.language import aligned, fold
+from localmed.text.measures import by_name, by_other_kidney_value, measured
 from localmed.text.publications import named
 
 ELEMENTS = ("population", "intervention", "comparison", "outcome")
@@ -42,18 +43,24 @@ def pico(part: PicoPart, language: str) -> PartView:
 def record(part: RecordPart, language: str) -> PartView:
     """Every entry by kind; entries that were read from the same words share a row, and those that are only quoted."""
     rows: list[Row] = []
-    kinds = {entry.kind for entry in part.entries}
+    values = [it for it in part.entries if it.kind is EntryKind.UNREAD and measured(fold(aligned(it.text)))]
+    told = {entry.kind for entry in part.entries} | ({EntryKind.RESULT} if values else set())
+    told |= {EntryKind.MEDICINE} if EntryKind.NAMED in told else set()
     for kind in EntryKind:
         label = words(Message(f"record.{kind.value}"), language)
-        entries = [entry for entry in part.entries if entry.kind is kind]
+        entries = [entry for entry in part.entries if entry.kind is kind and entry not in values]
         if kind is EntryKind.UNREAD:
+            rows += _rows(words(message("record.values"), language), values, language)
             rows += [Row(label, " · ".join(dict.fromkeys(entry.words for entry in entries)))] if entries else []
         else:
-            of_words = groupby(entries, key=lambda entry: entry.words)
-            rows += [Row(label, _read(tuple(of), language)) for _, of in of_words]
-        if not entries and kind in ALWAYS and not (kind is EntryKind.MEDICINE and EntryKind.NAMED in kinds):
+            rows += _rows(label, entries, language)
+        if kind in ALWAYS and kind not in told:
             rows.append(Row(label, words(message("record.none_read"), language)))
     return PartView(words(message("record.title"), language), tuple(rows), folded=True)
+
+
+def _rows(label: str, entries: Sequence[RecordEntry], language: str) -> list[Row]:
+    return [Row(label, _read(tuple(of), language)) for _, of in groupby(entries, key=lambda entry: entry.words)]
 
 
 def _read(entries: Sequence[RecordEntry], language: str) -> str:

@@ -886,3 +886,9 @@ def test_a_record_of_more_sentences_than_are_quoted_says_so() -> None:
 def test_a_value_is_no_medicine() -> None:
     record = text("Seen today. Glucose 5.6, calcium was 2.1. She takes iron tablets.")
     assert of_kind(record, EntryKind.NAMED) == ["iron"]
+
+
+def test_a_number_before_a_heading_is_no_list_number() -> None:
+    record = text("T 39.1. Bloods: Na 131 mmol/L, K 4.2 mmol/L")
+    assert {one.name: one.value for one in record.results} == {"sodium": 131, "potassium": 4.2}
+    assert "T 39.1" in of_kind(record, EntryKind.UNREAD)

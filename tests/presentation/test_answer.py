@@ -258,3 +258,12 @@ def test_medicines_that_are_quoted_are_not_called_missing() -> None:
     medicines = said("record.medicine")
     assert medicines in labels(EntryKind.UNREAD)
     assert medicines not in labels(EntryKind.NAMED)
+
+
+def test_values_that_are_quoted_stand_apart_and_are_not_called_missing() -> None:
+    value = RecordEntry(EntryKind.UNREAD, "sodium: 131 mmol/L", "Na 131, lives alone")
+    other = RecordEntry(EntryKind.UNREAD, "lives alone", "Na 131, lives alone")
+    rows = [(row.label, row.text) for row in part_view(RecordPart((value, other)), "en").rows]
+    assert (said("record.values"), "sodium: 131 mmol/L, from “Na 131, lives alone”") in rows
+    assert (said("record.unread"), "Na 131, lives alone") in rows
+    assert said("record.result") not in [label for label, _ in rows]
