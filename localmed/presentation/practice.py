@@ -43,7 +43,7 @@ def pico(part: PicoPart, language: str) -> PartView:
 def record(part: RecordPart, language: str) -> PartView:
     """Every entry by kind; entries that were read from the same words share a row, and those that are only quoted."""
     rows: list[Row] = []
-    values = [it for it in part.entries if it.kind is EntryKind.UNREAD and measured(fold(aligned(it.text)))]
+    values = [it for it in part.entries if it.kind is EntryKind.UNREAD and any(measured(fold(aligned(it.text))))]
     told = {entry.kind for entry in part.entries} | ({EntryKind.RESULT} if values else set())
     told |= {EntryKind.MEDICINE} if EntryKind.NAMED in told else set()
     for kind in EntryKind:
