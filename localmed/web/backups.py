@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -71,6 +72,20 @@ def _page(visit: Visit, typed: str | None = None, fault: LocalmedError | None = 
         kept=[(one, one.bytes / MIB, one.added_bytes / MIB) for one in reversed(kept)],
         keep=site.settings.backup.keep,
         timed=nights.is_timed(site.data),
+        restoring=_restoring(site.data, folder) if folder else (),
+    )
+
+
+def _restoring(data: Path, folder: Path) -> tuple[str, ...]:
+    """The commands that restore the newest backup, as in ``docs/administrator.md``. Root runs them: who serves may not
+    write beside the data folder."""
+    owner, units = data.stat(), "localmed localmed-refresh.timer"
+    data_, folder_ = shlex.quote(str(data)), shlex.quote(str(folder))
+    return (
+        f"sudo systemctl stop {units}",
+        f"sudo localmed --data {data_} restore {folder_} --replace",
+        f"sudo chown -R {owner.st_uid}:{owner.st_gid} {data_}",
+        f"sudo systemctl start {units}",
     )
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
+import localmed
 from localmed.config import load
 from localmed.upkeep import backup
 from tests.web.conftest import Clients
@@ -32,6 +34,24 @@ def test_a_backup_is_set_up_made_and_checked_in_the_window(copied_clients: Clien
     assert phrase("backup.whole") not in page
     assert phrase("backup.incomplete") in page
     assert said("action_name.setting") in copied_clients("safety").get("/safety").text
+
+
+def test_how_to_restore_stops_and_starts_the_service_as_the_guide_does(copied_clients: Clients, tmp_path: Path) -> None:
+    admin, folder, data = copied_clients("admin"), tmp_path / "the backups", copied_clients.settings.data
+    folder.mkdir()
+    page = admin.form("/admin/backup/folder", folder=str(folder)).text
+    [commands] = re.findall(r"<pre[^>]*>(.*?)</pre>", page, re.DOTALL)
+    for ours, theirs in {
+        f"&#39;{folder}&#39;": "/mnt/backup/localmed",
+        str(data): "/var/lib/localmed",
+        f"{data.stat().st_uid}:{data.stat().st_gid}": "localmed:localmed",
+    }.items():
+        commands = commands.replace(ours, theirs)
+    assert [line.split()[:3] for line in commands.splitlines()][::3] == [
+        ["sudo", "systemctl", "stop"],
+        ["sudo", "systemctl", "start"],
+    ]
+    assert commands in (Path(localmed.__file__).parents[1] / "docs/administrator.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize("folder", ["", "backups", "/nowhere/at/all", "{data}/inside"])
