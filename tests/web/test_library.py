@@ -135,6 +135,17 @@ def test_what_is_withdrawn_is_not_overdue_for_review(copied_clients: Clients) ->
     assert phrase("answer.overdue") not in librarian.get(f"/library/documents/{sepsis.id}").text
 
 
+def test_a_missed_review_is_work_of_the_librarian_and_no_fault_of_the_machine(copied_clients: Clients) -> None:
+    session = session_of(copied_clients)
+    changes.govern(session, [Change((lookups.document(session, document_id(copied_clients, "Sepsis")),),
+                                    {"review_by": "2020-01-01"})])  # fmt: skip
+    (check,) = checks = tuple(doctor.governance(doctor.Site.of(copied_clients.site)))
+    assert (check.level, doctor.worst(checks)) == (doctor.Level.NOTICE, doctor.Level.OK)
+    page = copied_clients("admin").get("/admin/health").text
+    assert f'<td>{said("doctor.level_notice")}</td><th scope="row">{said("doctor.name_governance")}</th>' in page
+    assert page.count(said("doctor.governance.what", overdue=1, waiting=0, unowned=6)) == 1, "not among the faults"
+
+
 def _overdue(clients: Clients) -> object:
     """What Health says is overdue for review."""
     (check,) = doctor.governance(doctor.Site.of(clients.site))
