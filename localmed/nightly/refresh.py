@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -29,7 +30,7 @@ from localmed.nightly import nights
 from localmed.people.history import count_citing
 from localmed.process import files
 from localmed.process.hooks import SILENT, Hooks
-from localmed.site import alerts, canary_gate, holds
+from localmed.site import alerts, canary_gate, holds, lookups
 from localmed.site.importing import Intake, import_together, imported, manifest_of
 from localmed.upkeep import backup, check, fit, packs, repair
 
@@ -170,6 +171,39 @@ def _verify(session: Session, night: Night, hooks: Hooks, patience: Patience) ->
             repair.rebuild(session, number, hooks, patience)
             mended += (message("generation.made.rebuild", number=number),)
     return replace(night, faults=found_faults, mended=mended)
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A folder that the next refresh reads for ``collection``: all of it, or only ``files`` of it, if any.
+
+    ``refused`` counts its files in quarantine; ``fault`` says why the refresh will leave the collection as it is.
+    """
+
+    collection: str
+    folder: str
+    files: int
+    refused: int
+    fault: Message | None = None
+
+
+def watched(session: Session) -> list[Watched]:
+    """The folders that the next refresh reads, by collection, without those of uploads, in the data folder."""
+    session.may_change()
+    intakes, failures = intakes_of(session)
+    refused = {(one.collection, one.path) for one in lookups.quarantine(session)}
+    shown = []
+    for name, intake in intakes.items():
+        outside = [path for path in intake.paths if not path.is_relative_to(session.data)]
+        singly = Counter(path.parent for path in outside if path.is_file())
+        for folder in (*(path for path in outside if not path.is_file()), *singly):
+            inside = [path for of, path in refused if of == name and Path(path).is_relative_to(folder)]
+            gone = None if folder.is_dir() else message("source.missing", path=str(folder))
+            shown.append(Watched(name, str(folder), singly[folder], len(inside), gone))
+    for name, error in failures.items():
+        for stated in session.settings.refresh.folders.get(name) or ("",):
+            shown.append(Watched(name, stated, 0, 0, error.messages[0]))
+    return shown
 
 
 def intakes_of(session: Session) -> tuple[dict[str, Intake], dict[str, LocalmedError]]:

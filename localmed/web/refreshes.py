@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Form
 from starlette.responses import HTMLResponse, Response
 
 from localmed.domain import Message, message
+from localmed.domain.errors import Damaged
 from localmed.nightly import nights, refresh
 from localmed.presentation import night_page
 from localmed.site import canary_gate, holds, lookups
@@ -16,6 +18,7 @@ from localmed.web.protection import DOCUMENT_POLICY
 from localmed.web.visits import Librarian
 
 if TYPE_CHECKING:
+    from localmed.nightly.refresh import Watched
     from localmed.process.hooks import Hooks
     from localmed.site.session import Session
 
@@ -25,7 +28,7 @@ MOST = 200  # documents listed as they were and are: what somebody reads in a mo
 
 @router.get("")
 def listing(visit: Librarian) -> Response:
-    """The refreshes, newest first, with the files on hold and the last canary results."""
+    """The refreshes, newest first, with the watched folders, the files on hold and the last canary results."""
     data = visit.site.data
     compared = canary_gate.last(data)
     moved = nights.canary_lines(compared)
@@ -38,7 +41,15 @@ def listing(visit: Librarian) -> Response:
         timed=nights.is_timed(data),
         held=held,
         moved=shown,
+        watched=_watched(visit.session),
     )
+
+
+def _watched(session: Session) -> list[Watched] | None:
+    """The watched folders; None where the library is damaged, which Health tells."""
+    with suppress(Damaged):
+        return refresh.watched(session)
+    return None
 
 
 @router.get("/{number}")

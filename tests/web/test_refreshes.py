@@ -6,13 +6,15 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import localmed
 from localmed.domain import Collection, SearchFilter, message
 from localmed.domain.accounts import Account, SessionRole
 from localmed.domain.nights import FAILED, SERVED
 from localmed.ingest.manifest import Manifest
 from localmed.library import generations
 from localmed.library.catalogue import ImportedFile
-from localmed.nightly import nights
+from localmed.messages import LANGUAGES, render
+from localmed.nightly import nights, refresh
 from localmed.people import history
 from localmed.site import alerts, changes, holds, importing
 from localmed.site.session import Session, caller_of
@@ -43,6 +45,39 @@ def test_a_library_without_a_refresh_says_so_to_librarians(copied_clients: Clien
     assert all(told in librarian.get(path).text for path in ("/", "/library/refreshes")), "that was no night"
     nights.end(data, replace(nights.begin(data, 10), outcome=SERVED))
     assert not any(told in librarian.get(path).text for path in ("/", "/library/refreshes"))
+
+
+def test_watched_folders_are_named_with_what_of_them_is_in_quarantine(copied_clients: Clients, tmp_path: Path) -> None:
+    folder, alone, gone = tmp_path / "<wards>", tmp_path / "alone", str(tmp_path / "not mounted")
+    for name in (folder, alone):
+        name.mkdir()
+        (name / "falls.md").write_text("# Falls\n\nOnce.")
+        (name / "torn.pdf").write_text("no PDF")
+    session = session_of(copied_clients)
+    importing.import_paths(session, [folder], Manifest(Collection("ward", "Ward documents")))
+    importing.import_paths(session, [alone / "falls.md"], Manifest(Collection("single", "One file")))
+    settings = session.settings
+    session.settings = replace(settings, refresh=replace(settings.refresh, folders={"ward": (gone,), "new": (gone,)}))
+    shown = {(one.collection, one.folder): one for one in refresh.watched(session)}
+    assert (shown["ward", str(folder)].files, shown["ward", str(folder)].refused) == (0, 1)
+    assert (shown["single", str(alone)].files, shown["single", str(alone)].refused) == (1, 0)
+    assert shown["ward", gone].fault == message("source.missing", path=gone)
+    assert shown["new", gone].fault, "no such collection"
+    page = copied_clients("librarian").get("/library/refreshes").text
+    assert "/&lt;wards&gt;</td>" in page
+    assert '<a href="/library/quarantine?collection=ward">1</a>' in page
+
+
+def test_a_library_without_a_refresh_says_when_one_runs(copied_clients: Clients) -> None:
+    page = copied_clients("librarian").get("/library/refreshes").text
+    assert said("web.refreshes.none_yet") in page
+    timer = (Path(localmed.__file__).parents[1] / "installers/systemd/localmed-refresh.timer").read_text()
+    [time] = re.findall(r"OnCalendar=.* (\d\d:\d\d):00", timer)
+    assert all(time in render(message("web.refreshes.what"), language) for language in LANGUAGES)
+
+
+def test_an_empty_library_watches_nothing(empty_clients: Clients) -> None:
+    assert refresh.watched(session_of(empty_clients)) == []
 
 
 def test_a_report_is_a_page_of_its_own(copied_clients: Clients) -> None:
