@@ -212,6 +212,7 @@ def test_a_collection_is_brought_up_to_date_and_the_library_verified(copied_clie
     librarian = copied_clients("librarian")
     for change in ("update", "retry"):
         assert librarian.form(f"/library/collections/ward/{change}").status_code == 200
+    assert said("web.generations.confirm_what") in librarian.get("/library/generations").text
     assert phrase("web.generations.whole") in librarian.form("/library/generations/verify").text
     damaged = next(copied_clients.settings.data.glob("files/*"))
     damaged.chmod(0o600)
