@@ -8,6 +8,7 @@ from localmed.domain import Message, message
 from localmed.domain.nights import CHANGES, CanaryLine, Night
 from localmed.messages import joined
 from localmed.presentation.neutral import words
+from localmed.presentation.pages import moment
 from localmed.presentation.pages import page as filled
 
 GIB = 2**30
@@ -25,6 +26,7 @@ def page(night: Night, language: str) -> str:
         night=night,
         language=language,
         text=text,
+        moment=moment,
         words=lambda line: words(line, language),
         listed=lambda names: joined(names, language),
         groups=[(change, files) for change, files in by_change if files],

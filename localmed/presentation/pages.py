@@ -10,6 +10,7 @@ readers it has ordered headings, a language, a title and no tables; no colour is
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from importlib.resources import files
 from itertools import groupby
@@ -113,3 +114,15 @@ def _leaflet(answer: Answer, date: str, language: str) -> dict[str, Any]:
         "sources": shown.sources,
         "sources_title": shown.sources_title,
     }
+
+
+def moment(stored: str | float) -> str:
+    """A stored time (ISO 8601, or seconds since 1970) in local time, to the minute; "–" for none."""
+    known = (
+        datetime.fromtimestamp(stored)
+        if isinstance(stored, float)
+        else datetime.fromisoformat(stored)
+        if stored
+        else None
+    )
+    return known.astimezone().strftime("%Y-%m-%d %H:%M") if known else "–"

@@ -427,7 +427,7 @@ def whole_check(site: Site) -> Iterator[Check]:
     last = check.last_whole_check(data)
     since = datetime.fromisoformat(last.time if last else _first_change(data))
     late = site.now - since > timedelta(check.WHOLE_CHECK_DAYS)
-    time = f"{since.astimezone(site.now.tzinfo):%Y-%m-%d %H:%M}"
+    time = _moment(since, site)
     known: dict[str, Parameter] = {"time": time, "days": check.WHOLE_CHECK_DAYS}
     if last and last.faults:
         yield warning("whole check", "doctor.whole_check_faults", count=last.faults, **known)
@@ -450,7 +450,7 @@ def backups(site: Site) -> Iterator[Check]:
     if not (data / FILE).exists():
         return
     last = [datetime.fromisoformat(time) for (time,) in selected(data, query)]
-    made = f"{last[0].astimezone(site.now.tzinfo):%Y-%m-%d %H:%M}" if last else message("doctor.never")
+    made = _moment(last[0], site) if last else message("doctor.never")
     if not site.settings.backup.folder:
         yield warning("backup", "doctor.backup_none_set", time=made)
     elif not last or backup.is_empty(site.settings):
@@ -461,6 +461,10 @@ def backups(site: Site) -> Iterator[Check]:
         beside = _on_one_disk(Path(site.settings.backup.folder), data)
         told = "doctor.backup_beside" if beside else "doctor.backup"
         yield ok("backup", told, time=made, folder=site.settings.backup.folder)
+
+
+def _moment(time: datetime, site: Site) -> str:
+    return f"{time.astimezone(site.now.tzinfo):%Y-%m-%d %H:%M}"
 
 
 def _on_one_disk(one: Path, other: Path) -> bool:
@@ -546,14 +550,16 @@ def audit(site: Site) -> Iterator[Check]:
         return
     yield ok("audit", "doctor.audit", count=len(entries))
     if anew:
-        yield warning("audit", anew.code, **dict(anew.parameters))
+        told = {name: _moment(datetime.fromisoformat(str(time)), site) for name, time in anew.parameters}
+        yield warning("audit", anew.code, **told)
     elif cut:
         yield problem("audit", cut.code)
     for entry in begun:
-        yield warning("audit", "doctor.audit_unfinished", action=entry.action, subject=entry.subject, time=entry.time)
+        since = _moment(datetime.fromisoformat(entry.time), site)
+        yield warning("audit", "doctor.audit_unfinished", action=entry.action, subject=entry.subject, time=since)
     newest = max((datetime.fromisoformat(entry.time) for entry in entries), default=datetime.min.replace(tzinfo=UTC))
     if newest > site.now + AHEAD:
-        yield problem("clock", "doctor.clock_behind_log", time=f"{newest:%Y-%m-%d %H:%M}")
+        yield problem("clock", "doctor.clock_behind_log", time=_moment(newest, site))
 
 
 CHECKS: tuple[Callable[[Site], Iterator[Check]], ...] = (

@@ -28,6 +28,7 @@ from localmed.people.feedback import Opinion
 from localmed.people.history import ALONE, AskedWith, Kept
 from localmed.presentation import finding, neutral, order, verify
 from localmed.presentation.answer import view
+from localmed.presentation.pages import moment
 from localmed.presentation.plain import status_lines, text_to_copy
 from localmed.presentation.views import AnswerView
 from localmed.process.hooks import SILENT, Hooks
@@ -307,8 +308,8 @@ def answer_values(visit: Visit, kept: Kept, since: bool = True) -> dict[str, Any
         "stopped": stopped,
         "copied": "\n".join((*stopped, text_to_copy(shown, kept.asked_text, answer.provenance.day), *stated)),
         "masked": MASK in kept.asked_text,
-        "printed": pages.moment(time.time()),
-        "library_day": pages.moment(lookups.generation_date(visit.session, answer.provenance.generation)),
+        "printed": moment(time.time()),
+        "library_day": moment(lookups.generation_date(visit.session, answer.provenance.generation)),
         "sources_of": sources_of,
         "holds": holds,
         "standing": history.status_mark(answer),

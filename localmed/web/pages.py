@@ -30,7 +30,7 @@ from localmed.domain.errors import UnknownName
 from localmed.messages import joined
 from localmed.people import sign_on
 from localmed.presentation import neutral
-from localmed.presentation.pages import environment
+from localmed.presentation.pages import environment, moment
 from localmed.site import alerts, jobs, stops
 from localmed.web.visits import SAFE, THEMES, Visit
 
@@ -190,18 +190,6 @@ def _inner(value: Parameter, visit: Visit) -> Parameter:
     if isinstance(value, tuple):
         return tuple(_inner(item, visit) for item in value)
     return for_visitor(value, visit) if isinstance(value, Message) else value
-
-
-def moment(stored: str | float) -> str:
-    """A stored time (ISO 8601, or seconds since 1970) in local time, to the minute; "–" for none."""
-    known = (
-        datetime.fromtimestamp(stored)
-        if isinstance(stored, float)
-        else datetime.fromisoformat(stored)
-        if stored
-        else None
-    )
-    return known.astimezone().strftime("%Y-%m-%d %H:%M") if known else "–"
 
 
 def day(stored: float) -> str:

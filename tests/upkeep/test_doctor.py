@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from localmed.models.registry import tested
 from localmed.models.registry.manifests import FOLDER
 from localmed.models.registry.registry import Registry
 from localmed.process.environment import OFFLINE
-from localmed.site.audit import Audit, entry_of
+from localmed.site.audit import BEGUN, Audit, entry_of
 from localmed.upkeep import backup, doctor
 from localmed.upkeep.doctor import Check, Level, Site, ok
 from localmed.upkeep.fit import Gpu, Machine, size
@@ -242,6 +242,14 @@ def test_clocks_and_when_the_last_backup_was_made(full_site: Site) -> None:
     early = replace(full_site, now=datetime.fromisoformat("1970-01-01T00:00:01+00:00"))
     assert [line.level for line in lines(early, "clock")] == [Level.PROBLEM, Level.PROBLEM]
     assert levels(replace(full_site, now=full_site.now - timedelta(minutes=1)))["clock"] is Level.OK
+
+
+def test_times_of_the_log_are_those_of_the_machine(full_site: Site) -> None:
+    with Audit(full_site.settings.data) as log:
+        log.add(replace(entry_of("remove", "ward", BEGUN), time="2026-11-28T23:30:00+00:00"))
+    china = replace(full_site, now=full_site.now.astimezone(timezone(timedelta(hours=8))))
+    [unfinished] = [line for line in lines(china, "audit") if line.level is Level.WARNING]
+    assert dict(unfinished.messages[0].parameters)["time"] == "2026-11-29 07:30"
 
 
 def test_little_memory_and_no_gpu(site: Site) -> None:

@@ -12,10 +12,10 @@ import pytest
 from localmed.domain import Collection, Kind, Receipts, SearchFilter, ShownLine
 from localmed.ingest.manifest import Manifest
 from localmed.presentation.finding import Piece, blocks, view
+from localmed.presentation.pages import moment
 from localmed.site import changes, importing, lookups, page_images
 from localmed.site.governing import Change
 from localmed.site.session import Session, local_caller
-from localmed.web import pages
 from tests.fakes import HashedWords, opened, write
 from tests.web.conftest import Client, Clients, OpenWindow
 from tests.web.test_ask import PDF_QUESTION, source_links
@@ -347,7 +347,7 @@ def test_a_sheet_to_print_has_question_sections_images_and_date(client: Clients)
     on_paper = re.sub(r'(?s)<(\w+) class="screen">.*?</\1>', "", sheet.partition("<main")[2])
     assert on_paper.count(PDF_QUESTION) == 1
     (generation,) = lookups.generations_kept(Session(client.site, local_caller(client.settings)))
-    assert said("web.answer.library", time=pages.moment(generation.created)) in sheet
+    assert said("web.answer.library", time=moment(generation.created)) in sheet
     assert re.search(rf'class="running[^>]*><span><strong>{re.escape(PDF_QUESTION[:60])}', sheet), (
         "the head of every page"
     )

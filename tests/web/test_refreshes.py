@@ -16,6 +16,7 @@ from localmed.library.catalogue import ImportedFile
 from localmed.messages import LANGUAGES, render
 from localmed.nightly import nights, refresh
 from localmed.people import history
+from localmed.presentation.pages import moment
 from localmed.site import alerts, changes, holds, importing
 from localmed.site.session import Session, caller_of
 from tests.web.conftest import Clients
@@ -89,6 +90,8 @@ def test_a_report_is_a_page_of_its_own(copied_clients: Clients) -> None:
     assert "style-src 'unsafe-inline'" in reply.headers["content-security-policy"], "else it is bare"
     page = reply.text
     assert said("hold.rolled_back", number=3) in page
+    assert moment(night.started) in page
+    assert night.started not in page
     assert "<script" not in page
     assert copied_clients("librarian").get("/library/refreshes/999").status_code == 404
 
