@@ -10,6 +10,7 @@ import pytest
 
 import localmed
 from localmed.config import load
+from localmed.messages import LANGUAGES, catalogue
 from localmed.upkeep import backup
 from tests.web.conftest import Clients
 from tests.words import phrase, said
@@ -73,3 +74,9 @@ def test_no_backup_is_made_in_place_of_a_disk_that_is_gone(copied_clients: Clien
     assert admin.form("/admin/backup/make").status_code == 400
     assert not folder.exists()
     assert phrase("backup.no_such_folder") in admin.get("/admin/backup").text
+
+
+@pytest.mark.parametrize("code", ["doctor.backup_none.what", "backup.inside", "backup.unwritable"])
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_notice_begins_with_a_path_whose_first_letter_the_page_would_capitalise(code: str, language: str) -> None:
+    assert not catalogue(language)[code].startswith("{")
