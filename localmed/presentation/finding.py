@@ -33,7 +33,7 @@ from localmed.presentation.tables import grids
 from localmed.text import medicines
 from localmed.text.furniture import spans
 from localmed.text.language import fold
-from localmed.text.measures import KIDNEYS, by_name, by_other_kidney_value, measured, range_of
+from localmed.text.measures import KIDNEYS, by_name, by_other_kidney_value, limit_near, measured, range_of
 from localmed.text.publications import level
 
 WITHIN = {"en": " › "}  # of a heading and the one below it
@@ -253,8 +253,8 @@ def view(answer: Answer, language: str) -> FindingView | None:
     return FindingView(
         readings,
         tuple(_read_as(readings, language)),
-        tuple(_sections(own, known, day, language, whole, answer.question, others_first)),
-        tuple(_sections(others, known, day, language, elsewhere, answer.question)),
+        tuple(_sections(own, known, day, language, whole, asked, others_first)),
+        tuple(_sections(others, known, day, language, elsewhere, asked)),
         joined(sorted(titles), language),
         words(message("search.words_only"), language) if by_words else "",
         words(message("finding.following", question=follows), language) if follows else "",
@@ -291,18 +291,20 @@ def _holds_a_value(question: str, sections: Sequence[ShownSection], known: Mappi
     return holds is not None and any(holds(passage.text[line.start : line.end]) for passage, line in lines)
 
 
-def _other_kidney_value(
-    question: str, section: ShownSection, known: Mapping[str, Evidence], language: str
-) -> tuple[Message, ...]:
-    """That a marked line goes by the other of two kidney values than the one that the question gives."""
-    names = {one.name for one in measured(question) if one.name in KIDNEYS}
-    for line in section.marks:
-        text = known[line.marker].passage.text[line.start : line.end]
-        if len(names) == 1 and (other := by_other_kidney_value(text, *names)):
-            asked = by_name(*names)
-            name, asked_by = (one.chinese if language == "zh" else one.name for one in (other, asked))
-            return (message("finding.other_kidney_value", name=name, asked=asked_by),)
-    return ()
+def _beside_the_range(
+    question: Question, section: ShownSection, known: Mapping[str, Evidence], language: str
+) -> Iterator[Message]:
+    """That a marked line goes by the other of two kidney values than the question, or its range is not yet reached."""
+    texts = [known[line.marker].passage.text[line.start : line.end] for line in section.marks]
+    kidneys = {one.name for one in measured(question.typed) if one.name in KIDNEYS}
+    others = (by_other_kidney_value(text, *kidneys) for text in texts if len(kidneys) == 1)
+    if other := next(filter(None, others), None):
+        pair = (other, by_name(*kidneys))
+        name, asked = (one.chinese if language == "zh" else one.name for one in pair)
+        yield message("finding.other_kidney_value", name=name, asked=asked)
+    for one in question.beyond:
+        if any(map(limit_near(one.means, one.high), texts)):
+            yield message("finding.limit_near", value=one_line(one.written))
 
 
 def _lacked(sections: Sequence[ShownSection]) -> tuple[str, ...]:
@@ -347,20 +349,20 @@ def _read_as(readings: Sequence[ReadingView], language: str) -> Iterator[str]:
 
 
 def _sections(
-    sections: Sequence[ShownSection], known: dict[str, Evidence], day: str, language: str, first: int, question: str,
-    others_first: bool = False,
+    sections: Sequence[ShownSection], known: dict[str, Evidence], day: str, language: str, first: int,
+    question: Question, others_first: bool = False,
 ) -> Iterator[SectionView]:  # fmt: skip
     """The ``first`` sections whole; then short ones, as many or of the same documents; then what the marks say.
 
     ``others_first``: those of another language stand above them.
     """
     documents = {known[section.best].passage.document_id for section in sections[:first]}
-    asked = {name for one in medicines.mentions(question) for name in one.ingredients or _members(one)}
+    asked = {name for one in medicines.mentions(question.typed) for name in one.ingredients or _members(one)}
     for place, section in enumerate(sections):
         of_first = known[section.best].passage.document_id in documents
         aside = not section.marks and first <= place and not of_first and (first > 0 or others_first)
         short = _is_short(section) and (place < 2 * first or of_first)
-        other = _other_kidney_value(question, section, known, language)
+        other = tuple(_beside_the_range(question, section, known, language))
         whole = place < first or (short and not aside)
         yield _section(section, known, day, language, whole, aside, other, asked)
 

@@ -44,7 +44,6 @@ NEAR = 0.15  # largest distance of a mark from the nearest line of all sections
 WORDS = 0.2  # weight of a line's share of rare words beside its similarity; 0.1 to 0.3 give equal results
 FEWER = 0.6  # by words alone: least share of the best line's score
 ASKED = 0.1  # added to a line with an amount if the question asks for one
-FURTHER = 1.2  # times a value beyond a bound: limits up to there are compared with it
 NAMED = ("conditions", "procedures")  # what is lacking if no section names it
 GENERAL = frozenset({"infection", "alcohol", "allergy"})  # everyday words among the conditions
 
@@ -145,7 +144,7 @@ def _on_others(section: Section, asked: _Asked) -> tuple[list[bool], list[bool]]
     """Whether each line is on another medicine than those asked about, and whether it names one of them.
 
     If the section names one, or none is asked about, table rows on other medicines are; else all lines that name a
-    medicine, or stand under the name of one, but those with a range that holds a value of the question.
+    medicine, or stand under the name of one.
     """
     wanted = asked.medicines
     of_lines = [_medicines(line.text) if wanted else frozenset[str]() for line in section.lines]
@@ -157,10 +156,7 @@ def _on_others(section: Section, asked: _Asked) -> tuple[list[bool], list[bool]]
         ], on
     below = _is_on_a_medicine(_above(section))
     named = zip(section.lines, of_lines, strict=True)
-    return [
-        (below or bool(names and _is_on_a_medicine(line.text))) and (asked.lacking or not asked.in_range(line))
-        for line, names in named
-    ], on
+    return [below or bool(names and _is_on_a_medicine(line.text)) for line, names in named], on
 
 
 def _warns_of(text: str, wanted: Sequence[Subject]) -> bool:
@@ -307,14 +303,12 @@ class _Things:
 def _things_of(read: Question, of_medicine: bool) -> _Things:
     conditions = _conditions(read)
     values = _values(read, beyond=bool(conditions) or of_medicine)
-    return _Things(conditions, values, {one.written: _limit(one) for one in read.beyond}, bool(read.beyond))
-
-
-def _limit(one: Reading) -> Callable[[str], bool]:
-    """Whether a text gives a range that a value a little further beyond its bound is in: "6.5 or higher" for K 6.4."""
-    further = FURTHER if one.high else 1 / FURTHER
-    values = [(measures.by_name(it.name), it.value * further) for it in measures.measured(fold(one.means))]
-    return lambda text: any(measures.falls_in_sentence(text, *it) for it in values)
+    return _Things(
+        conditions,
+        values,
+        {one.written: measures.limit_near(one.means, one.high) for one in read.beyond},
+        bool(read.beyond),
+    )
 
 
 def _conditions(read: Question) -> dict[str, Names]:

@@ -207,6 +207,7 @@ _ANY = Measure("", "", "", "", (0, 0), ((_ANY_UNIT, 1.0, 0.0),), bare=True)  # a
 
 BOUND = re.compile(r"[<>≥≤≧≦＜＞]")  # "eGFR >90" is no value
 KIDNEYS = ("eGFR", "creatinine clearance")  # either stands for the other in a table's ranges
+FURTHER = 1.2  # times a value beyond a bound: limits up to there are compared with it
 REDUCED = 60  # mL/min; below it kidneys do not work as they should
 _KIDNEYS = re.compile(r"\b(?:kidneys?|renal|nephr\w+|(?:haemo|hemo)?dialysis|creatinine)\b|肾(?!上腺)|肌酐|透析")
 _NORMAL_KIDNEYS = re.compile(
@@ -292,6 +293,18 @@ def range_of(question: str, *held: Callable[[str, Measure, float], bool]) -> Cal
     found = [(by_name(one.name), one.value) for one in measured(fold(aligned(question)))]
     kinds = held or (falls_in_sentence, misses_target, outside_reference)
     return (lambda text: any(holds(text, *one) for one in found for holds in kinds)) if found else None
+
+
+def limit_near(said: str, high: bool) -> Callable[[str], bool]:
+    """Whether a text gives a range that the value ``said`` is not in, but one a little further out: for "potassium 6.4
+    mmol/L", ``high``, "6.5 or higher".
+    """
+    further = FURTHER if high else 1 / FURTHER
+    values = [(by_name(it.name), it.value) for it in measured(fold(aligned(said)))]
+    return lambda text: any(
+        falls_in_sentence(text, measure, value * further) and not falls_in_sentence(text, measure, value)
+        for measure, value in values
+    )
 
 
 def excludes(text: str, values: Sequence[tuple[Measure, float]]) -> bool:

@@ -229,6 +229,20 @@ def test_that_no_section_names_all_is_said_where_each_names_a_part() -> None:
     assert one.absent == (said("finding.lacked", names=("asthma",)),), "and not twice"
 
 
+@pytest.mark.parametrize(("value", "told"), [("6.4", True), ("6.6", False), ("5.1", False)])
+def test_a_limit_that_a_value_has_not_reached_is_told(value: str, told: bool) -> None:
+    text = "A potassium of 6.5 mmol/L or higher is an emergency."
+    reading = Reading(f"K {value}", f"potassium {value} mmol/L, high potassium", called=("high potassium",), high=True)
+    source = evidence("1", text, "Potassium")
+    section = ShownSection("1", (ShownLine("1", 0, len(text), marked=True),))
+    found = answer(
+        question=f"K {value}", evidence=(source,), receipts=Receipts(sections=(section,), readings=(reading,))
+    )
+    view = sections_view(found, "en")
+    assert view
+    assert (said("finding.limit_near", value=f"K {value}") in view.sections[0].warnings) is told
+
+
 def test_an_excerpt_is_what_is_marked_and_nothing_else() -> None:
     view = shown_sections("stroke", "A stroke.", "Another one.", lacks=((), ()), marked=(True,))
     assert [one.excerpt for one in view.sections] == ["A stroke.", ""]
