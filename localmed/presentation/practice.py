@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -95,6 +96,7 @@ def caution(part: CautionPart, language: str) -> PartView:
     """The record's words, and warnings that name its medicine or class, or what is said for it on other medicines."""
     entry, values = part.entry, tuple(f"{_called(one.name, language)} {one.written}" for one in part.values)
     code = "ebm.caution" if entry.kind in (EntryKind.MEDICINE, EntryKind.NAMED) and not values else "ebm.said_of"
+    code = "ebm.said_of_others" if entry.kind is EntryKind.RESULT else code
     quotation = "; ".join(filter(None, (entry.words if entry.kind is EntryKind.RESULT else "", *part.words)))
     if quotation:
         values = (words(message("record.read_from", text=values, words=quotation), language),)
@@ -102,7 +104,13 @@ def caution(part: CautionPart, language: str) -> PartView:
         said: tuple[str, ...] = (_state(entry, language),)
     else:
         said = values if entry.kind is EntryKind.RESULT else (_quoted(entry, language), *values)
-    return _warning(message(code, words=said, names=part.named), _statements(part.statements, language), language)
+    told = _warning(message(code, words=said, names=part.named), _statements(part.statements, language), language)
+    pairs = ((by_other_kidney_value(it.text, one.name), one) for one in part.values for it in part.statements)
+    if pair := next((pair for pair in pairs if pair[0]), None):
+        name, asked = (_called(one.name, language) for one in pair if one)
+        note = message("finding.other_kidney_value", name=name, asked=asked)
+        return replace(told, rows=(*told.rows, Row("", words(note, language))))
+    return told
 
 
 def _state(entry: RecordEntry, language: str) -> str:

@@ -47,8 +47,8 @@ def hiding(words: Iterable[str], mark: str = "") -> Callable[[str], str]:
 
 
 def _whole(word: str) -> str:
-    """A pattern of ``word`` where it stands alone; Chinese has no blanks between words."""
-    edges = ("", "") if word[0] > "\u2e80" else (r"(?<!\w)", r"(?!\w)")
+    """A pattern of ``word`` where it stands alone; Chinese has no blanks between words, nor before a number."""
+    edges = ("", "") if word[0] > "\u2e80" else (r"(?<![^\W\u2e80-\uffff])", r"(?![^\W\u2e80-\uffff])")
     return re.escape(word).join(edges)
 
 

@@ -892,3 +892,8 @@ def test_a_number_before_a_heading_is_no_list_number() -> None:
     record = text("T 39.1. Bloods: Na 131 mmol/L, K 4.2 mmol/L")
     assert {one.name: one.value for one in record.results} == {"sodium": 131, "potassium": 4.2}
     assert "T 39.1" in of_kind(record, EntryKind.UNREAD)
+
+
+def test_a_number_right_behind_a_chinese_word_is_struck() -> None:
+    struck = parts.strike_identifiers("电话13812345678，身份证号110101197001011234，家属手机13700001111。ab13812345678")
+    assert struck == "电话[…]，身份证号[…]，家属手机[…]。ab13812345678", "and no part of a code"

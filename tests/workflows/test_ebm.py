@@ -53,7 +53,7 @@ from localmed.workflows.ebm import Case, _warnings
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Find, Request
 from localmed.workflows.receipts import NO_TIER, merged
-from tests.values import PROVENANCE, cited, finding, passage
+from tests.values import PROVENANCE, cited, finding, in_words, passage
 from tests.workflows.driving import Model, Says, driven, fed, texts, titles
 
 QUESTION = "Should metformin be continued in this patient?"
@@ -772,7 +772,9 @@ def test_the_rows_of_proposed_medicines_for_a_value_of_the_record_are_told_and_n
     assert cautioned(answer) == [(EntryKind.RESULT, ("amoxicillin",), [row])]
     assert not [part for part in answer.parts if isinstance(part, ValuePart)], "indapamide is nobody's"
     shown = next(one for one in view(answer).parts if one.warning)
+    names = {"name": "creatinine clearance", "asked": "eGFR"}
     assert "eGFR 28" in shown.rows[0].text
+    assert [row.text for row in shown.rows[1:]] == [in_words(message("finding.other_kidney_value", **names))]
 
 
 def test_a_combination_is_named_in_the_readers_language() -> None:
