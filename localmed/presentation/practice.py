@@ -44,7 +44,7 @@ def pico(part: PicoPart, language: str) -> PartView:
 def record(part: RecordPart, language: str) -> PartView:
     """Every entry by kind; entries that were read from the same words share a row, and those that are only quoted."""
     rows: list[Row] = []
-    values = [it for it in part.entries if it.kind is EntryKind.UNREAD and any(measured(fold(aligned(it.text))))]
+    values = [it for it in part.entries if is_quoted_value(it)]
     told = {entry.kind for entry in part.entries} | ({EntryKind.RESULT} if values else set())
     told |= {EntryKind.MEDICINE} if EntryKind.NAMED in told else set()
     for kind in EntryKind:
@@ -58,6 +58,11 @@ def record(part: RecordPart, language: str) -> PartView:
         if kind in ALWAYS and kind not in told:
             rows.append(Row(label, words(message("record.none_read"), language)))
     return PartView(words(message("record.title"), language), tuple(rows), folded=True)
+
+
+def is_quoted_value(entry: RecordEntry) -> bool:
+    """Whether an entry is a value of a quoted sentence, which is compared as results are."""
+    return entry.kind is EntryKind.UNREAD and any(measured(fold(aligned(entry.text))))
 
 
 def _rows(label: str, entries: Sequence[RecordEntry], language: str) -> list[Row]:

@@ -18,7 +18,7 @@ from localmed.domain.patient import EntryKind, PatientRecord, RecordEntry
 from localmed.messages import LANGUAGES
 from localmed.people import history
 from localmed.presentation.neutral import words as words_of
-from localmed.presentation.practice import CODED
+from localmed.presentation.practice import CODED, is_quoted_value
 from localmed.site import records
 from localmed.site.records import TEXT_CHARACTERS
 from localmed.text import medicines
@@ -58,7 +58,8 @@ def change(
 
 
 def _read(visit: Visit, question: str, pico: bool, record: PatientRecord) -> Response:
-    """The record as read, to be corrected."""
+    """The record as read, to be corrected: values of quoted sentences are seen, other quotations folded."""
+    folded = [it for it in record.entries if it.kind is EntryKind.UNREAD and not is_quoted_value(it)]
     return pages.page(
         visit,
         "practice_record.html",
@@ -68,9 +69,10 @@ def _read(visit: Visit, question: str, pico: bool, record: PatientRecord) -> Res
         pasted=record.text if len(record.text) < TEXT_CHARACTERS else "",  # without identifiers; a longer one was cut
         notes=pages.lines(record.notes, visit),
         rows=[
-            *(with_labels(entry, visit.language) for entry in record.entries),
+            *(with_labels(entry, visit.language) for entry in record.entries if entry not in folded),
             *(RecordEntry(EntryKind.PROBLEM, "", "") for _ in range(MORE)),
         ],
+        quoted=folded,
         kinds=list(EntryKind),
     )
 
