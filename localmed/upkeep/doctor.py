@@ -459,8 +459,8 @@ def backups(site: Site) -> Iterator[Check]:
         yield warning("backup", "doctor.backup_late", time=made, folder=site.settings.backup.folder)
     else:
         beside = _on_one_disk(Path(site.settings.backup.folder), data)
-        told = "doctor.backup_beside" if beside else "doctor.backup"
-        yield ok("backup", told, time=made, folder=site.settings.backup.folder)
+        told, level = ("doctor.backup_beside", notice) if beside else ("doctor.backup", ok)
+        yield level("backup", told, time=made, folder=site.settings.backup.folder)
 
 
 def _moment(time: datetime, site: Site) -> str:
