@@ -359,6 +359,7 @@ def test_beside_a_stop_a_known_sign_still_counts(copied_clients: Clients) -> Non
 
 def test_a_safety_message_for_a_complaint_has_no_empty_heading(client: Clients) -> None:
     page = client("reader").form("/departments", question="I want to die")
+    assert re.search(r'<div class="notice warning"[^>]*>\s*<p>', page.text), "seen as an emergency is"
     assert page.status_code == 200
     assert not re.search(r"<h2[^>]*data-focus", page.text)
     assert "data-focus" in page.text
