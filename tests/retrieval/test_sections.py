@@ -551,6 +551,15 @@ def test_a_value_that_is_left_out_decides_nothing(index: LexicalIndex) -> None:
         assert found[0].best.passage == first
 
 
+def test_what_names_all_of_the_question_stands_before_a_first_section_that_lacks_several_things(
+    index: LexicalIndex,
+) -> None:
+    grades = of_section("Blood pressure has three grades.", "Grades", "0-")
+    stroke = of_section("Before thrombolysis of a stroke, blood pressure is below 185/110 mmHg.", "Reperfusion", "9-")
+    for typed, first in (("stroke thrombolysis bp limit", stroke), ("stroke bp limit", grades)):
+        assert made(index, (grades, stroke), typed, 0, 1)[0].best.passage == first
+
+
 def test_each_thing_that_a_section_does_not_name_is_told(index: LexicalIndex) -> None:
     (part,) = made(index, (of_section("A stroke is an emergency.", "Stroke", "0-"),), "stroke thrombolysis", 0)
     assert part.lacks == ("thrombolysis",)
