@@ -325,6 +325,15 @@ def add_literature(clients: Clients) -> None:
     importing.import_paths(session, [folder], Manifest(Collection("studies", "Studies", kind=Kind.LITERATURE)))
 
 
+def test_a_section_without_marks_is_looked_for_by_its_heading(client: Clients) -> None:
+    reader = client("reader")
+    links = source_links(reader.form("/ask", question="dose of paracetamol").text)
+    opened = [("<mark>" in page, "data-begins" in page) for page in (reader.get(link).text for link in links)]
+    assert (True, False) in opened
+    assert (False, True) in opened
+    assert (True, True) not in opened
+
+
 def test_a_section_opens_its_page_as_an_image(client: Clients) -> None:
     reader = client("reader")
     page = reader.form("/ask", question=PDF_QUESTION)
