@@ -40,7 +40,7 @@ NAMED = (EntryKind.MEDICINE, EntryKind.NAMED)
 _REACTION, _PREGNANCY = cues("records", "quoted"), cues("records", "pregnancy")
 _RELATIVE = cues("records", "relative")
 _STOPPED, _NOT_STOPPED = cues("records", "stopped"), cues("records", "not_stopped")
-_ONCE = cues("records", "once").pattern
+_ONCE, _AGO = (cues("records", name).pattern for name in ("once", "ago"))
 _CLAUSE = re.compile(r"(?:(?! [-–] )[^,，;；。.])+")
 _BETWEEN = re.compile(r"[;；]\s*")  # cells of a row
 _AND = re.compile(r"\s*(?:and\b|并?且|和|及)\s*", re.IGNORECASE)  # a cell between two ranges, or before the second
@@ -183,12 +183,12 @@ def listed_interactions(record: PatientRecord, named: str, relations: Sequence[R
 
 
 def cautions(
-    record: PatientRecord, near: Sequence[Quote], far: Sequence[Quote], of: Concern, told: Set[Statement]
+    record: PatientRecord, near: Sequence[Quote], far: Sequence[Quote], of: Concern, told: Set[str]
 ) -> Iterator[CautionPart]:
     """The record's medicines that warnings name, or whose class they name: ``far`` ones together with another.
 
     Left out are near rows on a medicine that is not asked about, near lines for another range of a value, far ones of
-    another language, and what is ``told`` already.
+    another language, and the lines that are ``told`` already.
     """
     read = [
         one for one in near if not _is_on_another(one.text, of.asked) and any(map(warns, _clauses(one.text, record)))
@@ -196,9 +196,10 @@ def cautions(
     own = [one for one in far if one not in read and detect(one.text) == of.language]
     of_two = dict.fromkeys(one for one in own if _names_two(one, of))
     for entry in _each_once(record):
-        named = [(one.statement, medicines.named_in(entry.text, one.text)) for one in read]
-        named += [(one.statement, _named(one, taken(entry), of)) for one in of_two]
-        kept = _in_language([(one, names) for one, names in named if names and one not in told], of.language)
+        named = [(one, medicines.named_in(entry.text, one.text)) for one in read]
+        named += [(one, _named(one, taken(entry), of)) for one in of_two]
+        fresh = [(one.statement, names) for one, names in named if names and one.text not in told]
+        kept = _in_language(fresh, of.language)
         if names := dict.fromkeys(name for written in kept.values() for name in written):
             yield CautionPart(entry, tuple(names), tuple(kept)[:QUOTED])
 
@@ -224,10 +225,12 @@ def _named(one: Quote, own: Set[str], of: Concern) -> tuple[str, ...]:
     return written or tuple(of.called(name) for name in sorted(own & one.above))
 
 
-def said_of_medicines(record: PatientRecord, quotes: Sequence[Quote], of: Concern) -> Iterator[CautionPart]:
+def said_of_medicines(
+    record: PatientRecord, quotes: Sequence[Quote], of: Concern
+) -> Iterator[tuple[CautionPart, frozenset[str]]]:
     """The record's pregnancy, problems and values: each with its lines on medicines taken, asked about or proposed.
 
-    Values stand beside the record's words for the medicine, if it names it.
+    Values stand beside the record's words for the medicine, if it names it. With each part come the texts of its lines.
     """
     lines = [*dict.fromkeys(quotes)]
     on = {one: names for one in lines if (names := _medicines_of(one, of, wider=True))}
@@ -247,23 +250,27 @@ def _facts(record: PatientRecord, question: str) -> Iterator[tuple[RecordEntry, 
     """The record's pregnancy and problems, and whether a clause speaks of the one, or warns and names the other.
 
     A sentence that is only quoted tells of a problem unless it denies it or speaks of a relative. What the
-    ``question`` names is no reason against its treatment, and what is measured, as CKD, is told by its value.
+    ``question`` names is no reason against its treatment, and what the record has a value of, as CKD, is told by that.
     """
     told = {name for one in named(question) for name in one.names}
+    known = {name for name, _ in known_values(record)}
     yield from ((it, _PREGNANCY.search) for it in record.entries if it.kind is EntryKind.PREGNANCY and it.text == "yes")
     for entry in sorted(record.entries, key=lambda it: it.kind is not EntryKind.PROBLEM):
         listed = entry.kind is EntryKind.PROBLEM
         if not listed and (entry.kind not in (EntryKind.UNREAD, EntryKind.NAMED) or _RELATIVE.search(entry.words)):
             continue
         text = fold(entry.text if listed else entry.words)
-        problems = [one.names for one in named(text) if _is_problem(one) and (listed or not denied(text, one.start))]
+        problems = [
+            one.names for one in named(text) if _is_problem(one, known) and (listed or not denied(text, one.start))
+        ]
         if fresh := [names for names in problems if not told & {*names}]:
             told |= {name for names in fresh for name in names}
             yield entry if listed else RecordEntry(EntryKind.UNREAD, entry.words, entry.words), _warning_of(fresh)
 
 
-def _is_problem(one: Named) -> bool:
-    return is_in("conditions", one.written) and not (GENERAL & {*one.names} or any(map(measures.mentioned, one.names)))
+def _is_problem(one: Named, known: Set[str]) -> bool:
+    measured = {it.name for name in one.names for it in measures.mentioned(name)}
+    return is_in("conditions", one.written) and not (GENERAL & {*one.names} or known & measured)
 
 
 def _warning_of(problems: Iterable[Sequence[str]]) -> Callable[[str], object]:
@@ -274,7 +281,9 @@ def _warning_of(problems: Iterable[Sequence[str]]) -> Callable[[str], object]:
 def _clauses(text: str, record: PatientRecord) -> list[str]:
     """The clauses of a row, or a sentence, but for those for another range of the results."""
     results = [(measures.by_name(one.name), one.value) for one, _ in known_values(record).values()]
-    return [it for it in _BETWEEN.split(_cells(text)) if not measures.excludes(it, results)]
+    cells = _cells(text)
+    clauses = _BETWEEN.split(cells) if cells != text else [text]
+    return [it for it in clauses if not measures.excludes(it, results)]
 
 
 def _said(
@@ -283,14 +292,15 @@ def _said(
     of: Concern,
     held: Mapping[Quote, Sequence[Measured]] = MappingProxyType({}),
     known: Known = MappingProxyType({}),
-) -> Iterator[CautionPart]:
+) -> Iterator[tuple[CautionPart, frozenset[str]]]:
     """The lines ``found`` with the names of the medicines that each is on, and the values ``held`` by their ranges."""
     if not (kept := _in_language([(one.statement, names) for one, names in found.items()], of.language)):
         return
     values = dict.fromkeys(it for one in found if one.statement in kept for it in held.get(one, ()))
     words = dict.fromkeys(known[it.name, it.value][1] for it in values)
     names = dict.fromkeys(name for of_line in kept.values() for name in of_line)
-    yield CautionPart(entry, tuple(names), tuple(kept), tuple(values), tuple(filter(None, words)))
+    part = CautionPart(entry, tuple(names), tuple(kept), tuple(values), tuple(filter(None, words)))
+    yield part, frozenset(one.text for one in found if one.statement in kept)
 
 
 def _medicines_of(one: Quote, of: Concern, wider: bool = False) -> tuple[str, ...]:
@@ -344,8 +354,8 @@ def held_values(text: str, known: Known) -> list[Measured]:
 
 def bearing(quotes: Sequence[Quote], record: PatientRecord, of: Concern) -> list[Quote]:
     """The lines of the library that tell of two medicines, or of a fact or value of the record and one of them."""
-    told = {one for part in said_of_medicines(record, quotes, of) for one in part.statements}
-    return [one for one in quotes if one.statement in told or _names_two(one, of)]
+    told = {text for _, texts in said_of_medicines(record, quotes, of) for text in texts}
+    return [one for one in quotes if one.text in told or _names_two(one, of)]
 
 
 def ranging(quotes: Sequence[Quote], record: PatientRecord) -> list[Quote]:
@@ -434,12 +444,20 @@ def known_values(record: PatientRecord) -> Known:
         (one, entry.words)
         for entry in quoted
         for one in measures.measured(fold(aligned(entry.text)))
-        if not re.search(rf"(?i:{_ONCE})[^,，;；]{{0,24}}?(?<![\d.]){re.escape(f'{one.value:g}')}", fold(entry.words))
+        if not _was_once(one, fold(aligned(entry.words)))
     ]
     once: dict[tuple[str, float], tuple[Measured, str]] = {}
     for one, words in (*((one, "") for one in record.results), *found):
         once.setdefault((one.name, one.value), (one, words))
     return once
+
+
+def _was_once(one: Measured, words: str) -> bool:
+    """Whether the words before a value, or "ago" behind it, say that it is another time's."""
+    number = re.search(r"\d[\d.,]*", one.written)
+    written = rf"(?<![\d.]){re.escape(number[0].rstrip('.,'))}(?!\.?\d)" if number else r"\Z"
+    gap = r"[^,，;；\d]{0,24}?"
+    return bool(re.search(rf"(?i:{_ONCE}|{_AGO}){gap}{written}|{written}{gap}(?i:{_AGO})", words))
 
 
 def not_met(record: PatientRecord, parts: Iterable[object], language: str) -> Iterator[Message]:
@@ -449,10 +467,10 @@ def not_met(record: PatientRecord, parts: Iterable[object], language: str) -> It
     listed = [it for it in record.entries if it.kind in (EntryKind.ALLERGY, EntryKind.MEDICINE)]
     if unknown := [it.text for it in listed if not medicines.mentions(it.text)]:
         yield message("ebm.not_known", names=tuple(dict.fromkeys(unknown)))
-    met = {one for part in parts if isinstance(part, CautionPart) for one in part.values}
-    met |= {one for part in parts if isinstance(part, ValuePart) for one in (part.value, *part.further)}
-    results = [*record.results, *(one for one, _ in known_values(record).values() if one not in record.results)]
-    if left := [one for one in results if one not in met]:
+    values = [one for part in parts if isinstance(part, CautionPart) for one in part.values]
+    values += [one for part in parts if isinstance(part, ValuePart) for one in (part.value, *part.further)]
+    met = {(one.name, one.value) for one in values}
+    if left := [one for key, (one, _) in known_values(record).items() if key not in met]:
         named = ((measures.by_name(one.name).chinese if language == "zh" else one.name, one.written) for one in left)
         yield message("ebm.no_range", values=tuple(map(" ".join, named)))
 

@@ -44,14 +44,14 @@ class Reading:
     """A part of the question as ``written``, and what it ``means``: searched as well, unless ``left_out``.
 
     ``called``: the names of a value beyond a bound, which are part of what it means ("high potassium"); ``high``: it is
-    above one.
+    above one, or below (older answers do not say).
     """
 
     written: str
     means: str
     left_out: bool = False
     called: tuple[str, ...] = ()
-    high: bool = False
+    high: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

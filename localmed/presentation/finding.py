@@ -303,7 +303,7 @@ def _beside_the_range(
         name, asked = (one.chinese if language == "zh" else one.name for one in pair)
         yield message("finding.other_kidney_value", name=name, asked=asked)
     for one in question.beyond:
-        if any(map(limit_near(one.means, one.high), texts)):
+        if one.high is not None and any(map(limit_near(one.means, one.high), texts)):
             yield message("finding.limit_near", value=one_line(one.written))
 
 

@@ -61,7 +61,7 @@ def record(part: RecordPart, language: str) -> PartView:
 
 
 def is_quoted_value(entry: RecordEntry) -> bool:
-    """Whether an entry is a value of a quoted sentence, which is compared as results are."""
+    """Whether an entry is a value of a quoted sentence: compared as results are, unless it is a bound or once was."""
     return entry.kind is EntryKind.UNREAD and any(measured(fold(aligned(entry.text))))
 
 
@@ -153,7 +153,8 @@ def value(part: ValuePart, language: str) -> PartView:
     shown = tuple(f"{_called(one.name, language)} {one.written}" for one in (part.value, *part.further))
     plain, quoted = ("ebm.target", "ebm.target_quoted") if part.target else ("ebm.rows", "ebm.rows_quoted")
     title = words(message(quoted if part.words else plain, values=shown, words=part.words), language)
-    others = filter(None, (by_other_kidney_value(one.text, part.value.name) for one in part.statements))
+    values = (part.value, *part.further)
+    others = filter(None, (by_other_kidney_value(it.text, one.name) for one in values for it in part.statements))
     if other := next(others, None):
         title = words(message("ebm.stands_for", title=title, name=_called(other.name, language)), language)
     return PartView(title, (), _statements(part.statements, language))

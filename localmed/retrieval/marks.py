@@ -306,7 +306,7 @@ def _things_of(read: Question, of_medicine: bool) -> _Things:
     return _Things(
         conditions,
         values,
-        {one.written: measures.limit_near(one.means, one.high) for one in read.beyond},
+        {it.written: measures.limit_near(it.means, it.high) for it in read.beyond if it.high is not None},
         bool(read.beyond),
     )
 

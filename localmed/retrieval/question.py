@@ -97,7 +97,7 @@ def _values(typed: str, spoken: str) -> Iterator[Reading]:
         if below or above or name == written:
             means = ", ".join((f"{shown} {match['number']} {unit}".strip(), *below, *above))
             called = tuple(name for row in (*below, *above) for name in row.split(", "))
-            yield Reading(match[0].strip(), means, called=called, high=bool(above))
+            yield Reading(match[0].strip(), means, called=called, high=bool(above) if called else None)
 
 
 @cache

@@ -228,10 +228,11 @@ def _warnings(case: Case, answer: Answer, filters: SearchFilter) -> Step[tuple[t
     proposing = [one.text for one in _quotes(answer, on_subject)]
     of = _concern(case, record, [one.text for one in answer.shown], proposing)
     listed: list[InteractionPart] = []
+    by_name = sorted({name for one in case.named for name in one.ingredients})
+    classes = sorted({one.written for one in case.named if not one.ingredients})
     if of.own:
-        listed = yield from _listed_interactions(record, [*sorted(of.asked), *sorted(of.proposed)][:LOOKED_UP])
-    asked = dict.fromkeys(name for one in case.named for name in one.ingredients or (one.written,))
-    names, evidence = _searched(record, [*sorted(asked), *sorted(of.proposed)]), answer.evidence
+        listed = yield from _listed_interactions(record, [*by_name, *sorted(of.proposed)][:LOOKED_UP])
+    names, evidence = _searched(record, [*by_name, *classes, *sorted(of.proposed)]), answer.evidence
     library, evidence = yield from _search_library(
         names, filters, evidence, lambda lines: warnings.bearing(lines, record, of)
     )
@@ -239,13 +240,13 @@ def _warnings(case: Case, answer: Answer, filters: SearchFilter) -> Step[tuple[t
         _ranges(record), filters, evidence, lambda lines: warnings.ranging(lines, record)
     )
     said = [*warnings.said_of_medicines(record, (*near, *library), of)]
-    told = {one for part in said for one in part.statements}
+    told = {text for _, texts in said for text in texts}
     fitting = [one for one in whole if _names_the_subject(case.question, _quotes(answer, [one]))]
-    rest = [it for it in (*_quotes(answer, fitting), *ranges) if it.statement not in told]
+    rest = [it for it in (*_quotes(answer, fitting), *ranges) if it.text not in told]
     written = [Quote(one.text, one) for one in answer.shown]
     parts: tuple[Part, ...] = (
         *warnings.allergies(record, (*written, *_told(answer, whole)), of.language),
-        *said,
+        *(part for part, _ in said),
         *dict.fromkeys(listed),
         *warnings.cautions(record, (*written, *first), (*near, *library), of, told),
         *warnings.values(record, rest, first, of),
@@ -341,7 +342,7 @@ def _search_library(
 
 
 def _searched(record: PatientRecord, others: Sequence[str]) -> Iterable[str]:
-    """What is searched for: the medicines together, and each with limits and pregnancy."""
+    """What is searched for: the medicines together, and each, with the record's limits and pregnancy."""
     own = [*dict.fromkeys(name for entry in record.entries for name in sorted(warnings.taken(entry)))]
     together = [" ".join(dict.fromkeys((*others, *own)))] if own and others else []
     together += [" ".join(own)] if len(own) > 1 else []

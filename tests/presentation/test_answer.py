@@ -229,10 +229,12 @@ def test_that_no_section_names_all_is_said_where_each_names_a_part() -> None:
     assert one.absent == (said("finding.lacked", names=("asthma",)),), "and not twice"
 
 
-@pytest.mark.parametrize(("value", "told"), [("6.4", True), ("6.6", False), ("5.1", False)])
-def test_a_limit_that_a_value_has_not_reached_is_told(value: str, told: bool) -> None:
+@pytest.mark.parametrize(
+    ("value", "high", "told"), [("6.4", True, True), ("6.4", None, False), ("6.6", True, False), ("5.1", True, False)]
+)
+def test_a_limit_that_a_value_has_not_reached_is_told(value: str, high: bool | None, told: bool) -> None:
     text = "A potassium of 6.5 mmol/L or higher is an emergency."
-    reading = Reading(f"K {value}", f"potassium {value} mmol/L, high potassium", called=("high potassium",), high=True)
+    reading = Reading(f"K {value}", f"potassium {value} mmol/L, high potassium", called=("high potassium",), high=high)
     source = evidence("1", text, "Potassium")
     section = ShownSection("1", (ShownLine("1", 0, len(text), marked=True),))
     found = answer(

@@ -1005,6 +1005,9 @@ def test_what_was_compared_with_nothing_is_told() -> None:
         ("baseline eGFR 25", False),
         ("eGFR 25 (baseline 41)", True),
         ("eGFR 25 today", True),
+        ("eGFR 25 three months ago", False),
+        ("baseline eGFR 60, now eGFR 25", True),
+        ("Baseline creatinine 250 and his eGFR today is 25", True),
     ],
 )
 def test_what_a_value_once_was_is_compared_with_nothing(words: str, told: bool) -> None:
@@ -1012,3 +1015,40 @@ def test_what_a_value_once_was_is_compared_with_nothing(words: str, told: bool) 
     tiers = {"guidelines": passage("If eGFR is below 30, halve the dose.", "Plan")}
     answer, _ = run(question="Which dose?", tiers=tiers, record=record)
     assert (ValuePart in kinds(answer)) is told
+
+
+def test_what_is_said_of_one_line_leaves_the_others_of_its_paragraph() -> None:
+    paragraph = (
+        "Avoid warfarin in pregnancy. Call a doctor if potassium is 6.5 mmol/L or higher. Do not stop phenytoin."
+    )
+    entries = (
+        *(RecordEntry(EntryKind.MEDICINE, name, name) for name in ("warfarin", "phenytoin")),
+        RecordEntry(EntryKind.PREGNANCY, "yes", "pregnant"),
+    )
+    record = replace(RECORD, entries=entries, pregnant=True, results=(Measured("potassium", 6.8, "6.8 mmol/L"),))
+    answer, _ = run(question="What now?", tiers={"guidelines": passage(paragraph, "Plan")}, record=record)
+    assert [words for words, *_ in cautioned(answer)] == ["yes", "phenytoin"]
+    assert part(answer, ValuePart).value.name == "potassium"
+
+
+@pytest.mark.parametrize(
+    ("problem", "text", "results", "told"),
+    [
+        ("CKD stage 4", "Do not give metformin in kidney failure.", (), True),
+        ("CKD stage 4", "Do not give metformin in kidney failure.", RECORD.results, False),  # by its value
+        ("asthma", "Metformin is contraindicated in heart block; asthma.", (), True),  # prose is one clause
+    ],
+)
+def test_a_problem_that_is_measured_is_told_by_name_where_the_record_has_no_value(
+    problem: str, text: str, results: tuple[Measured, ...], told: bool
+) -> None:
+    record = replace(RECORD, entries=(RecordEntry(EntryKind.PROBLEM, problem, problem),), results=results)
+    answer, _ = run(tiers={"guidelines": passage(text, "Plan")}, record=record)
+    assert any(words == problem for words, *_ in cautioned(answer)) is told
+
+
+def test_lists_of_terms_are_asked_of_medicines_before_members_of_a_class() -> None:
+    _, requests = run(question="An NSAID with paracetamol?")
+    names = [request.term for request in requests if request.name == "look_up"]  # type: ignore[union-attr]
+    assert "paracetamol" in names
+    assert "celecoxib" not in names
