@@ -41,6 +41,7 @@ FLAGGED = [
     ("my 5 weeks old feels very hot", "young_baby"),
     ("baby 8 weeks old, not feeding since last night", "young_baby"),
     ("宝宝没满月，身上发烫", "young_baby"),
+    ("还没满月的宝宝发烧39度", "young_baby"),
     ("baby 2 months temperature 38.5", "young_baby"),
     ("6 weeks baby temp 38", "young_baby"),
     ("my baby is 10 weeks and has 38.4 degrees", "young_baby"),
