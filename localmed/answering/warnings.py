@@ -190,8 +190,9 @@ def cautions(
     Left out are near rows on a medicine that is not asked about, near lines for another range of a value, far ones of
     another language, and the lines that are ``told`` already.
     """
+    known = known_values(record)
     read = [
-        one for one in near if not _is_on_another(one.text, of.asked) and any(map(warns, _clauses(one.text, record)))
+        one for one in near if not _is_on_another(one.text, of.asked) and any(map(warns, _clauses(one.text, known)))
     ]
     own = [one for one in far if one not in read and detect(one.text) == of.language]
     of_two = dict.fromkeys(one for one in own if _names_two(one, of))
@@ -234,9 +235,10 @@ def said_of_medicines(
     """
     lines = [*dict.fromkeys(quotes)]
     on = {one: names for one in lines if (names := _medicines_of(one, of, wider=True))}
-    for entry, speaks in _facts(record, of.question):
-        yield from _said(entry, {one: on[one] for one in on if any(map(speaks, _clauses(one.text, record)))}, of)
     known = known_values(record)
+    clauses = {one: _clauses(one.text, known) for one in on}
+    for entry, speaks in _facts(record, of.question):
+        yield from _said(entry, {one: on[one] for one in on if any(map(speaks, clauses[one]))}, of)
     held = {one: values for one in lines if (values := held_values(one.text, known))}
     for entry in _each_once(record):
         own = replace(of, own=taken(entry), asked=frozenset(), proposed=frozenset())
@@ -278,9 +280,9 @@ def _warning_of(problems: Iterable[Sequence[str]]) -> Callable[[str], object]:
     return lambda text: warns(text) and names.matches(fold(text))
 
 
-def _clauses(text: str, record: PatientRecord) -> list[str]:
-    """The clauses of a row, or a sentence, but for those for another range of the results."""
-    results = [(measures.by_name(one.name), one.value) for one, _ in known_values(record).values()]
+def _clauses(text: str, known: Known) -> list[str]:
+    """The clauses of a row, or a sentence, but for those for another range of a ``known`` value."""
+    results = [(measures.by_name(one.name), one.value) for one, _ in known.values()]
     cells = _cells(text)
     clauses = _BETWEEN.split(cells) if cells != text else [text]
     return [it for it in clauses if not measures.excludes(it, results)]
@@ -461,8 +463,8 @@ def _was_once(one: Measured, words: str) -> bool:
 
 
 def not_met(record: PatientRecord, parts: Iterable[object], language: str) -> Iterator[Message]:
-    """What of the record was compared with nothing: unknown names of listed allergies and medicines, and values for
-    which ``parts`` quote nothing.
+    """What of the record was compared with nothing: unknown names of listed allergies and medicines, values for which
+    ``parts`` quote nothing, bounds, and values of another time.
     """
     listed = [it for it in record.entries if it.kind in (EntryKind.ALLERGY, EntryKind.MEDICINE)]
     if unknown := [it.text for it in listed if not medicines.mentions(it.text)]:
@@ -470,9 +472,17 @@ def not_met(record: PatientRecord, parts: Iterable[object], language: str) -> It
     values = [one for part in parts if isinstance(part, CautionPart) for one in part.values]
     values += [one for part in parts if isinstance(part, ValuePart) for one in (part.value, *part.further)]
     met = {(one.name, one.value) for one in values}
-    if left := [one for key, (one, _) in known_values(record).items() if key not in met]:
-        named = ((measures.by_name(one.name).chinese if language == "zh" else one.name, one.written) for one in left)
-        yield message("ebm.no_range", values=tuple(map(" ".join, named)))
+    known = known_values(record)
+    left = [
+        f"{measures.by_name(one.name).chinese if language == 'zh' else one.name} {one.written}"
+        for key, (one, _) in known.items()
+        if key not in met
+    ]
+    for entry in record.entries:
+        found = measures.measured(fold(aligned(entry.text))) if entry.kind is EntryKind.UNREAD else ()
+        left += [entry.text for one in found if measures.BOUND.search(entry.text) or (one.name, one.value) not in known]
+    if left:
+        yield message("ebm.no_range", values=tuple(dict.fromkeys(left)))
 
 
 def _is_on_asked(one: Quote, asked: Set[str]) -> bool:

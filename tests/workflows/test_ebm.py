@@ -986,6 +986,7 @@ def test_what_was_compared_with_nothing_is_told() -> None:
         RecordEntry(EntryKind.MEDICINE, "little pink pill", "Medicines: little pink pill, warfarin"),
         ON_WARFARIN,
         RecordEntry(EntryKind.UNREAD, "sodium: 141 mmol/L", "three months ago sodium 141"),
+        RecordEntry(EntryKind.UNREAD, "creatinine clearance: <15 mL/min", "CrCl <15"),
     )
     results = (Measured("eGFR", 25, "25 mL/min"), Measured("potassium", 4.1, "4.1 mmol/L"))
     record = replace(RECORD, entries=entries, results=results)
@@ -994,7 +995,7 @@ def test_what_was_compared_with_nothing_is_told() -> None:
     first = next(part for part in answer.parts if isinstance(part, NotJudgedPart))
     assert [dict(it.parameters) for it in first.matters[1:]] == [
         {"names": ("pnc (rash)", "little pink pill")},
-        {"values": ("potassium 4.1 mmol/L",)},
+        {"values": ("potassium 4.1 mmol/L", "sodium: 141 mmol/L", "creatinine clearance: <15 mL/min")},
     ]
 
 
