@@ -115,9 +115,9 @@ class QuestionPart:
 
     ``left_out``: an answer was withheld from a patient because it may be about something else. ``nearest`` names
     sections with marks, for staff. ``signs``: the warning signs that the question names, told with the site's
-    ``emergency_number``. ``talk``: it is only like what somebody in danger says; staff are told. ``sections`` are the markers of its sections. Whoever releases the
-    leaflet may write a ``reply``, and put whole sections on it: they are ``printed`` (title and heading of each), and
-    the last ``quoted`` statements are theirs.
+    ``emergency_number``. ``talk``: it is only like what somebody in danger says; staff are told. ``sections`` are the
+    markers of its sections. Whoever releases the leaflet may write a ``reply``, and put whole sections on it: they are
+    ``printed`` (title and heading of each), and the last ``quoted`` statements are theirs.
     """
 
     question: str
