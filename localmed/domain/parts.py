@@ -200,7 +200,7 @@ class AllergyPart:
 class InteractionPart:
     """A medicine of the record that interacts with one that the sources name, by the concept graph (``source``).
 
-    Without a source: ``statements`` name both together.
+    Without a source, in older stored answers: ``statements`` name both together.
     """
 
     entry: RecordEntry
