@@ -142,7 +142,7 @@ def test_with_the_keyboard_alone(client: Clients, browser: OpenWindow) -> None:
     tab_to("form[data-ask] button")
     keys.press("Enter")
     page.wait_for_selector("[data-answer] h2")
-    assert page.evaluate("document.activeElement.matches('[data-focus]')")
+    page.wait_for_selector("[data-focus]:focus")
     tab_to("[data-answer] h3 a")
     keys.press("Enter")
     page.wait_for_selector("[data-pane]:not(.first) mark", state="attached")
@@ -158,6 +158,7 @@ def test_the_focus_is_never_lost(client: Clients, browser: OpenWindow, monkeypat
     def at(selector: str) -> bool:
         return bool(page.evaluate("(selector) => document.activeElement.matches(selector)", selector))
 
+    page.wait_for_selector("#question:focus")
     keys.type(QUESTION)
     keys.press("Enter")
     page.wait_for_selector("[data-answer] .card", timeout=60_000)
@@ -347,14 +348,14 @@ def test_no_word_of_a_table_is_broken(client: Clients, browser: OpenWindow) -> N
 def test_enter_looks_for_the_department(client: Clients, browser: OpenWindow) -> None:
     window = browser(client)
     window.sign_in("reader", "/departments")
-    assert window.page.evaluate("document.activeElement.id") == "question"
+    window.page.wait_for_selector("#question:focus")
     window.page.keyboard.type("crushing chest pain")
     window.page.keyboard.press("Enter")
     window.page.wait_for_selector("[data-answer] .notice")
     first = window.page.url
     window.page.keyboard.press("Escape")
     window.page.keyboard.press("/")
-    assert window.page.evaluate("document.activeElement.id") == "question", "the next complaint has its box"
+    window.page.wait_for_selector("#question:focus")
     window.page.fill("#question", "itchy rash on my arm")
     window.page.keyboard.press("Enter")
     window.page.wait_for_function("address => location.href !== address", arg=first)

@@ -60,7 +60,7 @@ def test_by_keyboard_from_the_box_to_the_page(copied_clients: Clients, browser: 
     window = browser(copied_clients)
     window.sign_in("reader")
     page = window.page
-    assert page.evaluate("document.activeElement.id") == "question"
+    page.wait_for_selector("#question:focus")
     page.keyboard.type("seps")
     page.wait_for_selector("#question-list [role=option]")
     page.keyboard.press("ArrowDown")
@@ -79,7 +79,7 @@ def test_by_keyboard_from_the_box_to_the_page(copied_clients: Clients, browser: 
     page.keyboard.press("Escape")
     page.wait_for_selector(".card h3 a:focus")
     page.keyboard.press("/")
-    assert page.evaluate("document.activeElement.id") == "question"
+    page.wait_for_selector("#question:focus")
     assert page.input_value("#question") == f"{chosen} and more", "the box keeps what was asked"
     answer = page.url
     page.go_back()
