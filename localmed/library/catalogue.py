@@ -206,11 +206,11 @@ class Catalogue:
         )
         return dict(self._database.execute(query, (day,)))
 
-    def owned(self) -> tuple[int, int]:
-        """Return the number of documents that are not superseded, and the number of those with an owner."""
-        query = "SELECT COUNT(*), COUNT(NULLIF(owner, '')) FROM documents WHERE status <> 'superseded'"
-        row = self._database.execute(query).fetchone()
-        return int(row[0]), int(row[1])
+    def lacking(self) -> tuple[int, int]:
+        """Return the numbers of documents without an owner and without a date of review, superseded ones left out."""
+        query = "SELECT SUM(owner = ''), SUM(review_by = '') FROM documents WHERE status <> 'superseded'"
+        unowned, undated = self._database.execute(query).fetchone()
+        return unowned or 0, undated or 0
 
     def succeeding(self, document: str) -> tuple[str, list[str]]:
         """Return the successor of a document ("" for none) and the ids that it replaces, removed documents included."""

@@ -519,21 +519,22 @@ def state(site: Site) -> Iterator[Check]:
 
 
 def governance(site: Site) -> Iterator[Check]:
-    """Documents for the librarian to look at: overdue for review, waiting for their day, without an owner.
+    """Documents for the librarian to look at: overdue for review, waiting for their day, without owner or date.
 
     The machine is sound all the same: a notice, never a warning.
     """
     day = site.now.date().isoformat()
     try:
         with generations.lease(site.settings.data) as served, closing(Catalogue(served / CATALOGUE)) as catalogue:
-            documents, owned = catalogue.owned()
+            unowned, undated = catalogue.lacking()
             holding = Holding(site.settings.data, catalogue, day)
             past = [it for it in catalogue.overdue(day) if holding.statuses().get(it) is not Status.SUPERSEDED]
             overdue, waiting = len([*filter(holding.overdue, past)]), len(catalogue.pending(day))
     except NoLibrary:
         return
-    level = notice if overdue or owned < documents else ok
-    yield level("governance", "doctor.governance", overdue=overdue, waiting=waiting, unowned=documents - owned)
+    level = notice if overdue or unowned or undated else ok
+    counts = {"overdue": overdue, "waiting": waiting, "unowned": unowned, "undated": undated}
+    yield level("governance", "doctor.governance", **counts)
 
 
 def audit(site: Site) -> Iterator[Check]:

@@ -80,6 +80,7 @@ def overview(visit: Models) -> Response:
         changed=_changed(site),
         pages=PAGES,
         timed=nights.is_timed(site.data),
+        night=next(iter(nights.nights(site.data, 1)), None),
     )
 
 

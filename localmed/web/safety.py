@@ -106,7 +106,7 @@ def _in_words(entry: Entry, titles: dict[str, str], language: str) -> tuple[str,
         return _ID.sub(lambda it: titles.get(it[0][:DOCUMENT_CHARACTERS], it[0]), text)
 
     answer = _ANSWER.fullmatch(entry.subject)  # "safety" is an outcome of one, else the role of an account
-    codes = (f"web.safety.outcome_{entry.outcome.replace(' ', '_')}", f"web.role.{entry.outcome}")
+    codes = (f"web.safety.outcome_{entry.outcome.partition(':')[0].replace(' ', '_')}", f"web.role.{entry.outcome}")
     shown = next((words(message(it), language) for it in codes[:: 1 if answer else -1] if known(it)), entry.outcome)
     if not answer:
         reason, (kind, _, name) = str(entry.facts.get("reason") or ""), entry.subject.partition(" ")

@@ -61,7 +61,8 @@ def contents(visit: Asking) -> Response:
         collections = workspace.library.catalogue.collections()
         listed = [(it, sorted(lookups.in_use(workspace, it.name), key=attrgetter("title"))) for it in collections]
     shown = [(it, documents[:LISTED], max(0, len(documents) - LISTED)) for it, documents in listed if documents]
-    return pages.page(visit, "contents.html", contents=shown)
+    withdrawn = [line for _, line, _ in lookups.withdrawn(visit.session)] if collections else []
+    return pages.page(visit, "contents.html", contents=shown, withdrawn=withdrawn)
 
 
 @router.get("/concepts")

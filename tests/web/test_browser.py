@@ -418,6 +418,9 @@ def test_a_good_a_bad_and_a_huge_file_are_uploaded(
     window.page.goto(f"{window.url}/library/upload/{uploads[good.name].id}")
     window.page.frame_locator("iframe").get_by_text("Rub for 20 seconds").first.wait_for()
     assert "ran" not in [frame.title() for frame in window.page.frames]
+    window.page.goto(window.url + "/library/documents")
+    window.page.check("[data-all]")
+    assert not window.page.locator("tbody [type=checkbox]:not(:checked)").count(), "all are chosen with one click"
     window.page.goto(window.url + "/library/upload")
     window.page.set_input_files("#files", huge)
     window.page.click("form[data-upload] button")

@@ -95,7 +95,9 @@ def test_a_safety_officer_takes_one_document_out_and_readers_open_it_nowhere(cop
         closed = reader.get(place)
         assert (closed.status_code, "wrong doses" in closed.text) == (403, True), place
     assert safety.get(f"/passages/{passage}").status_code == 200, "whoever decides must read it"
-    assert "wrong doses" in safety.get("/safety").text
+    page = safety.get("/safety").text
+    assert "wrong doses" in page
+    assert f'data-confirm="{said("web.safety.lift_sure", name=one.title)}"' in page, "asked before it is back in use"
     assert said("web.safety.done_reinstated", name=dated(one)) in safety.form(out, reason="corrected", back="true").text
     assert [reader.get(place).status_code for place in places] == [200] * len(places)
     assert all(reason in safety.get("/safety").text for reason in ("wrong doses", "corrected")), "the log keeps both"

@@ -466,6 +466,13 @@
     }
   });
 
+  localmed.wirings.push((root) => {
+    for (const all of root.querySelectorAll("[data-all]")) {
+      all.hidden = false;
+      all.onchange = () => { for (const box of all.form.querySelectorAll("tbody [type=checkbox]")) box.checked = all.checked; };
+    }
+  });
+
   // A file may be dropped anywhere on a page that takes one.
   for (const kind of ["dragover", "drop"]) document.addEventListener(kind, (event) => {
     const field = document.querySelector("form:not([hidden]):is([data-upload], [data-ask]) [type=file]");
