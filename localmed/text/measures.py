@@ -262,9 +262,23 @@ def falls_in_sentence(text: str, measure: Measure, value: float, alone: bool = F
     """Whether ``value`` is in a range that directly follows ``measure`` in ``text`` ("if eGFR is below 30").
 
     Targets, negations and numbers with another unit are left out. ``alone``: one kidney value does not stand for the
-    other.
+    other. A range that an ordinary value is in as well says nothing of a dangerous one: "above 4.0" of glucose 28.
     """
-    return any(holds(value) for holds in _given(text, measure, alone))
+    low, high = _bounds().get(measure.name, (None, None))
+    ordinary = ((low or 0) + (high or 3 * (low or 0))) / 2
+    dangerous = (low is not None and value < low) or (high is not None and value >= high)
+    return any(holds(value) and not (dangerous and holds(ordinary)) for holds in _given(text, measure, alone))
+
+
+@cache
+def _bounds() -> Mapping[str, tuple[float | None, float | None]]:
+    """By measure the bounds below and from which the ward table calls a value low or high; None for no bound."""
+    ward = table("ward")
+    of = {code: named(row[0]) for code, row in ward["measured"].items()}
+    bounds = {
+        code: tuple(ward[kind][code][0] if code in ward[kind] else None for kind in ("below", "above")) for code in of
+    }
+    return {measure.name: (low, high) for code, measure in of.items() for low, high in (bounds[code],) if measure}
 
 
 def gives_a_range(text: str, measure: Measure) -> bool:

@@ -108,3 +108,17 @@ def test_a_value_outside_a_reference_range() -> None:
 def test_ranges_in_two_halves_and_conditions(text: str, value: float, held: bool, missed: bool) -> None:
     egfr = by_name("eGFR")
     assert (falls_in_sentence(text, egfr, value), misses_target(text, egfr, value)) == (held, missed)
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "held"),
+    [
+        (28, "When glucose is above 4.0 mmol/L, give a biscuit", False),
+        (5, "When glucose is above 4.0 mmol/L, give a biscuit", True),
+        (28, "If glucose is above 14 mmol/L, measure ketones", True),
+        (2.9, "If glucose is below 20 mmol/L, wait", False),
+        (2.9, "If glucose is below 4.0 mmol/L, treat", True),
+    ],
+)
+def test_a_range_with_an_ordinary_value_says_nothing_of_a_dangerous_one(value: float, text: str, held: bool) -> None:
+    assert falls_in_sentence(text, by_name("glucose"), value) is held
