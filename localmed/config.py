@@ -108,7 +108,7 @@ class TierSettings:
 
     presets: Mapping[str, tuple[tuple[str, ...], ...]] = field(
         default_factory=lambda: {
-            "ebm": (("guideline",), ("literature",), ("book", "wiki")),
+            "ebm": (("guideline",), ("literature",), ("book", "wiki"), ("leaflet",)),
             "patient": (("leaflet",), ("book", "wiki")),
         }
     )

@@ -1,37 +1,38 @@
-"""What a patient's record has to do with lines of the library: both sides quoted, nothing judged.
+"""What the library says on what a patient's record names: looked up by name and number, both sides quoted.
 
 - Allergy: a line names the medicine, a member of the class, or one of a class that may react like it. What the record
   denies, or tells of a relative, is no allergy.
-- Pregnancy, problem or value: a line is on a medicine taken, asked about or proposed, and speaks of pregnancy, warns
-  and names the problem, or gives a range that contains the value or a target that it misses. A line on no medicine
-  counts for a value in near sections.
-- Caution: a line warns and names a medicine of the record or its class. Outside the near sections it must also name a
-  medicine asked about or proposed, or another of the record. What the two do to each other is not judged.
+- Pregnancy or value: a line is on a medicine taken, asked about or proposed, and speaks of pregnancy, or gives a range
+  that holds the value or a target that it misses.
+- Caution: a line of a section that lacks nothing of the question warns and names a medicine of the record or its class;
+  elsewhere it names another one too.
 - Interaction: a list of terms names one.
+- Value: a line on no medicine gives a reference range that it is outside, a range that holds it, or a target that it
+  misses.
+- Medicine: its own entry in a list of medicines, whatever it says.
 
-A table's row on another medicine never counts, nor does a medicine that the record calls stopped. Other entries that
-are only quoted from the record count: the reader decides. Limits of doses, ages and other reactions across classes are
-not judged.
+Nothing else is judged: not for whom a line is meant, nor whether the patient's illnesses forbid a medicine. A medicine
+that the record calls stopped never counts. Other entries that are only quoted from the record count: the reader
+decides.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TypeAlias
 
 from localmed.domain import Message, Passage, Statement, message
-from localmed.domain.parts import AllergyPart, CautionPart, InteractionPart, ValuePart
+from localmed.domain.parts import AllergyPart, CautionPart, EntryPart, InteractionPart, ValuePart
 from localmed.domain.patient import EntryKind, Measured, PatientRecord, RecordEntry
 from localmed.library.graph import Relation
-from localmed.retrieval.marks import GENERAL, begins_with_a_medicine
+from localmed.retrieval.marks import begins_with_a_medicine
 from localmed.text import measures, medicines
 from localmed.text.language import aligned, detect, fold
-from localmed.text.negation import denied, denies, tells_of_an_effect, warns
-from localmed.text.synonyms import Named, is_in, named
-from localmed.text.tables import Names, cues
+from localmed.text.negation import denies, tells_of_an_effect, warns
+from localmed.text.tables import cues
 
 Known: TypeAlias = Mapping[tuple[str, float], tuple[Measured, str]]  # with the record's words of what it only quotes
 INTERACTS = "interacts_with"
@@ -42,6 +43,7 @@ _RELATIVE = cues("records", "relative")
 _STOPPED, _NOT_STOPPED = cues("records", "stopped"), cues("records", "not_stopped")
 _ONCE, _AGO = (cues("records", name).pattern for name in ("once", "ago"))
 _CLAUSE = re.compile(r"(?:(?! [-–] )[^,，;；。.])+")
+_PARTS = re.compile(r"[,，;；。]|\.(?!\d)")
 _BETWEEN = re.compile(r"[;；]\s*")  # cells of a row
 _AND = re.compile(r"\s*(?:and\b|并?且|和|及)\s*", re.IGNORECASE)  # a cell between two ranges, or before the second
 _CELL = re.compile(r"(?P<header>[^:：]+)[:：]\s*(?P<text>.+)", re.DOTALL)
@@ -116,7 +118,7 @@ def taken(entry: RecordEntry) -> frozenset[str]:
 def _is_stopped(entry: RecordEntry) -> bool:
     """Whether each clause that names a medicine only named by the record says that it is stopped."""
     own = medicines.ingredients(entry.text)
-    clauses = [one[0] for one in _CLAUSE.finditer(entry.words) if own & medicines.ingredients(one[0])]
+    clauses = [one for one in _PARTS.split(entry.words) if own & medicines.ingredients(one)]
     sure = entry.kind is EntryKind.NAMED and bool(clauses) and not _NOT_STOPPED.search(entry.words)
     return sure and all(_STOPPED.search(clause) for clause in clauses)
 
@@ -148,7 +150,7 @@ def _is_on_another(text: str, asked: Set[str]) -> bool:
 
 def allergies(record: PatientRecord, quotes: Sequence[Quote], language: str) -> Iterator[AllergyPart]:
     """The record's allergies to medicines in ``quotes``, with what these quote; first those of a list."""
-    told = set[tuple[str, ...]]()
+    told = list[tuple[str, set[str]]]()
     quoted = [
         it for it in record.entries if it.kind in (EntryKind.UNREAD, EntryKind.NAMED) and _REACTION.search(it.words)
     ]
@@ -158,8 +160,8 @@ def allergies(record: PatientRecord, quotes: Sequence[Quote], language: str) -> 
         named = [(one.statement, medicines.met_by(own, one.text)) for one in quotes]
         matching = _in_language([(statement, matches) for statement, matches in named if matches], language)
         names = dict.fromkeys(name for matches in matching.values() for name in matches)
-        if names and (entry.words, *names) not in told:
-            told.add((entry.words, *names))
+        if names and not any(entry.words in words and {*names} <= before for words, before in told):
+            told.append((entry.words, {*names}))
             yield AllergyPart(entry, tuple(names), tuple(matching)[:QUOTED])
 
 
@@ -183,35 +185,59 @@ def listed_interactions(record: PatientRecord, named: str, relations: Sequence[R
 
 
 def cautions(
-    record: PatientRecord, near: Sequence[Quote], far: Sequence[Quote], of: Concern, told: Set[str]
+    record: PatientRecord, near: Sequence[Quote], far: Sequence[Quote], of: Concern, told: Set[str] = frozenset()
 ) -> Iterator[CautionPart]:
-    """The record's medicines that warnings name, or whose class they name: ``far`` ones together with another.
+    """The record's medicines that warnings name, or whose class they name: ``far`` ones together with another medicine.
 
-    Left out are near rows on a medicine that is not asked about, near lines for another range of a value, far ones of
-    another language, and the lines that are ``told`` already.
+    Medicines with the same lines stand together. Lines that are ``told``, and rows on another medicine, are left out.
     """
-    known = known_values(record)
     read = [
-        one for one in near if not _is_on_another(one.text, of.asked) and any(map(warns, _clauses(one.text, known)))
+        one for one in dict.fromkeys((*near, *far)) if one.text not in told and not _is_on_another(one.text, of.all)
     ]
-    own = [one for one in far if one not in read and detect(one.text) == of.language]
-    of_two = dict.fromkeys(one for one in own if _names_two(one, of))
+    of_one = {one for one in near if warns(_cells(one.text))}
+    of_two = {one for one in read if _names_two(one, of)}
+    together: dict[tuple[Statement, ...], list[tuple[RecordEntry, Sequence[str]]]] = {}
     for entry in _each_once(record):
-        named = [(one, medicines.named_in(entry.text, one.text)) for one in read]
-        named += [(one, _named(one, taken(entry), of)) for one in of_two]
-        fresh = [(one.statement, names) for one, names in named if names and one.text not in told]
-        kept = _in_language(fresh, of.language)
-        if names := dict.fromkeys(name for written in kept.values() for name in written):
-            yield CautionPart(entry, tuple(names), tuple(kept)[:QUOTED])
+        named = [
+            (
+                one.statement,
+                medicines.named_in(entry.text, one.text) if one in of_one else _named(one, taken(entry), of),
+            )
+            for one in read
+            if one in of_one or one in of_two
+        ]
+        if kept := _in_language([it for it in named if it[1]], of.language):
+            names = [name for words in kept.values() for name in words]
+            together.setdefault(tuple(kept)[:QUOTED], []).append((entry, names))
+    for statements, found in together.items():
+        (first, _), *others = found
+        own = dict.fromkeys(name for _, names in found for name in names)
+        yield CautionPart(first, tuple(own), statements, others=tuple(entry for entry, _ in others))
+
+
+def entries(
+    record: PatientRecord, quotes: Sequence[Quote], of: Concern, told: Set[str] = frozenset()
+) -> Iterator[EntryPart]:
+    """The record's medicines, each with its rows in lists of medicines but those that are ``told``."""
+    rows = {one: _first(one.text) for one in dict.fromkeys(quotes) if begins_with_a_medicine(one.text)}
+    for entry in _each_once(record):
+        own = [one.statement for one, first in rows.items() if first and first <= taken(entry) and one.text not in told]
+        if own:
+            yield EntryPart(entry, _of_language(own, of.language)[:QUOTED])
+
+
+def _first(row: str) -> frozenset[str]:
+    """The ingredients of the medicine that a table's row begins with."""
+    return medicines.ingredients(_BETWEEN.split(row)[0])
 
 
 def _names_two(one: Quote, of: Concern) -> bool:
     """Whether a line warns, denies or tells of an effect, and names a medicine of the record and another one."""
     cells = _cells(one.text)
-    if not (warns(cells) or denies(fold(cells)) or tells_of_an_effect(cells)) or _is_on_another(one.text, of.all):
+    if not (warns(cells) or denies(fold(cells)) or tells_of_an_effect(cells)):
         return False
-    words = {name: _written(name, one) for name in of.all}
-    words = {name: found for name, found in words.items() if found}
+    written = ((name, _written(name, one)) for name in of.all)
+    words = {name: found for name, found in written if found}
     return any(not {*words[name]} & {*found} for name in words.keys() & of.own for found in words.values())
 
 
@@ -229,16 +255,17 @@ def _named(one: Quote, own: Set[str], of: Concern) -> tuple[str, ...]:
 def said_of_medicines(
     record: PatientRecord, quotes: Sequence[Quote], of: Concern
 ) -> Iterator[tuple[CautionPart, frozenset[str]]]:
-    """The record's pregnancy, problems and values: each with its lines on medicines taken, asked about or proposed.
+    """The record's pregnancy and values, each with the lines on medicines taken, asked about or proposed that speak of
+    it: that give a range which holds the value, or a target that it misses.
 
     Values stand beside the record's words for the medicine, if it names it. With each part come the texts of its lines.
     """
     lines = [*dict.fromkeys(quotes)]
-    on = {one: names for one in lines if (names := _medicines_of(one, of, wider=True))}
+    pregnant = next((it for it in record.entries if it.kind is EntryKind.PREGNANCY and it.text == "yes"), None)
+    if pregnant:
+        speaking = {one: _medicines_of(one, of, wider=True) for one in lines if _PREGNANCY.search(one.text)}
+        yield from _said(pregnant, {one: names for one, names in speaking.items() if names}, of)
     known = known_values(record)
-    clauses = {one: _clauses(one.text, known) for one in on}
-    for entry, speaks in _facts(record, of.question):
-        yield from _said(entry, {one: on[one] for one in on if any(map(speaks, clauses[one]))}, of)
     held = {one: values for one in lines if (values := held_values(one.text, known))}
     for entry in _each_once(record):
         own = replace(of, own=taken(entry), asked=frozenset(), proposed=frozenset())
@@ -246,46 +273,6 @@ def said_of_medicines(
     others = replace(of, own=frozenset(), asked=of.asked - of.own, proposed=of.proposed - of.own)
     entry = RecordEntry(EntryKind.RESULT, "", "")
     yield from _said(entry, {one: names for one in held if (names := _medicines_of(one, others))}, of, held, known)
-
-
-def _facts(record: PatientRecord, question: str) -> Iterator[tuple[RecordEntry, Callable[[str], object]]]:
-    """The record's pregnancy and problems, and whether a clause speaks of the one, or warns and names the other.
-
-    A sentence that is only quoted tells of a problem unless it denies it or speaks of a relative. What the
-    ``question`` names is no reason against its treatment, and what the record has a value of, as CKD, is told by that.
-    """
-    told = {name for one in named(question) for name in one.names}
-    known = {name for name, _ in known_values(record)}
-    yield from ((it, _PREGNANCY.search) for it in record.entries if it.kind is EntryKind.PREGNANCY and it.text == "yes")
-    for entry in sorted(record.entries, key=lambda it: it.kind is not EntryKind.PROBLEM):
-        listed = entry.kind is EntryKind.PROBLEM
-        if not listed and (entry.kind not in (EntryKind.UNREAD, EntryKind.NAMED) or _RELATIVE.search(entry.words)):
-            continue
-        text = fold(entry.text if listed else entry.words)
-        problems = [
-            one.names for one in named(text) if _is_problem(one, known) and (listed or not denied(text, one.start))
-        ]
-        if fresh := [names for names in problems if not told & {*names}]:
-            told |= {name for names in fresh for name in names}
-            yield entry if listed else RecordEntry(EntryKind.UNREAD, entry.words, entry.words), _warning_of(fresh)
-
-
-def _is_problem(one: Named, known: Set[str]) -> bool:
-    measured = {it.name for name in one.names for it in measures.mentioned(name)}
-    return is_in("conditions", one.written) and not (GENERAL & {*one.names} or known & measured)
-
-
-def _warning_of(problems: Iterable[Sequence[str]]) -> Callable[[str], object]:
-    names = Names(name for one in problems for name in one)
-    return lambda text: warns(text) and names.matches(fold(text))
-
-
-def _clauses(text: str, known: Known) -> list[str]:
-    """The clauses of a row, or a sentence, but for those for another range of a ``known`` value."""
-    results = [(measures.by_name(one.name), one.value) for one, _ in known.values()]
-    cells = _cells(text)
-    clauses = _BETWEEN.split(cells) if cells != text else [text]
-    return [it for it in clauses if not measures.excludes(it, results)]
 
 
 def _said(
@@ -354,30 +341,16 @@ def held_values(text: str, known: Known) -> list[Measured]:
     ]
 
 
-def bearing(quotes: Sequence[Quote], record: PatientRecord, of: Concern) -> list[Quote]:
-    """The lines of the library that tell of two medicines, or of a fact or value of the record and one of them."""
-    told = {text for _, texts in said_of_medicines(record, quotes, of) for text in texts}
-    return [one for one in quotes if one.text in told or _names_two(one, of)]
+def bearing(quotes: Sequence[Quote], record: PatientRecord, of: Concern) -> set[str]:
+    """The lines of the library that tell anything of the record's medicines."""
+    said = [*said_of_medicines(record, quotes, of)]
+    parts: tuple[CautionPart | EntryPart, ...] = (*cautions(record, (), quotes, of), *entries(record, quotes, of))
+    return {one.text for part in parts for one in part.statements}.union(*(texts for _, texts in said))
 
 
-def ranging(quotes: Sequence[Quote], record: PatientRecord) -> list[Quote]:
-    """The lines with a reference range that a value of the record is outside, or on its measure with another range
-    that it is in.
-    """
-    known = known_values(record)
-    return [one for one in quotes if _has_a_range(one, known)]
-
-
-def _has_a_range(one: Quote, known: Known) -> bool:
-    above = one.passage and measures.mentioned(" ; ".join((one.passage.title, *one.passage.headings)))
-    for value, _ in known.values():
-        measure = measures.by_name(value.name)
-        own = above and measure in above and measures.gives_a_range(one.text, measure)
-        if measures.outside_reference(one.text, measure, value.value) or (
-            own and measures.falls_in_sentence(one.text, measure, value.value, alone=True)
-        ):
-            return True
-    return False
+def ranging(quotes: Sequence[Quote], record: PatientRecord, of: Concern) -> set[str]:
+    """The lines of the library that tell anything of the record's values."""
+    return {one.text for part in values(record, (), quotes, of) for one in part.statements}
 
 
 def _cells(text: str) -> str:
@@ -390,40 +363,49 @@ def _cells(text: str) -> str:
 
 
 def values(
-    record: PatientRecord, quotes: Sequence[Quote], nearest: Sequence[Quote], of: Concern
+    record: PatientRecord, near: Sequence[Quote], far: Sequence[Quote], of: Concern, told: Set[str] = frozenset()
 ) -> Iterator[ValuePart]:
-    """The record's values: with the ``quotes`` whose range contains them, then with targets that they miss; values with
-    the same quotes stand together.
+    """The record's values: first those outside a reference range, then those with a range that holds them or a target
+    that they miss. Values with the same lines stand together.
 
-    Targets count in the ``nearest`` quotes, reference ranges in all. Lines on other medicines than the asked ones are
-    left out, rows on medicines of nobody always. Sentences in table rows count only on an asked or proposed medicine.
-    One kidney value stands for the other where only one is known.
+    Left out are entries of lists of medicines, lines on medicines of nobody but ``near`` rows, and those that are
+    ``told``. For whom a range is meant is not judged. One kidney value stands for the other where only one is known.
     """
     known = known_values(record)
-    both_kidneys = _has_both_kidneys(known)
-    quotes = [one for one in quotes if _is_on_asked(one, of.asked) and not _is_on_another(one.text, of.all)]
-    proposed = of.asked or of.proposed
-    matching: dict[tuple[bool, tuple[Statement, ...]], list[tuple[Measured, str]]] = {}
-    for result, words in known.values():
-        measure = measures.by_name(result.name)
+    alone = _has_both_kidneys(known)
+    rows = {one for one in near if one.is_row and not begins_with_a_medicine(one.text)}
+    read = [one for one in dict.fromkeys((*near, *far)) if one in rows or _is_for_anybody(one, of.all)]
+    read = [one for one in read if one.text not in told]
 
-        def holds(one: Quote, measure: measures.Measure = measure, value: float = result.value) -> bool:
-            in_row = one.is_row and _is_row_of(measure, one.text, value, known)
-            read = not one.is_row or bool(proposed & medicines.ingredients(one.text))
-            ranged = read and measures.gives_a_range(one.text, measure)
-            return in_row or (ranged and measures.falls_in_sentence(one.text, measure, value, both_kidneys))
+    def is_outside(one: Quote, value: Measured) -> bool:
+        return measures.outside_reference(one.text, measures.by_name(value.name), value.value)
 
-        def misses(one: Quote, measure: measures.Measure = measure, value: float = result.value) -> bool:
-            aimed = one in nearest and measures.misses_target(one.text, measure, value)
-            return aimed or measures.outside_reference(one.text, measure, value)
+    def is_met(one: Quote, value: Measured) -> bool:
+        measure = measures.by_name(value.name)
+        if one.is_row and _is_row_of(measure, one.text, value.value, known):
+            return True
+        if one.is_row and not (of.asked or of.proposed) & medicines.ingredients(one.text):
+            return False
+        ranged = measures.gives_a_range(one.text, measure)
+        held = ranged and measures.falls_in_sentence(one.text, measure, value.value, alone)
+        return held or measures.misses_target(one.text, measure, value.value)
 
-        for target, meets in ((False, holds), (True, misses)):
-            if found := _of_language((one.statement for one in quotes if meets(one)), of.language):
-                matching.setdefault((target, found), []).append((result, words))
-    for (target, found), results in matching.items():
-        (first, _), *further = results
-        quoted = "; ".join(dict.fromkeys(filter(None, (words for _, words in results))))
-        yield ValuePart(first, found[:QUOTED], quoted, target, tuple(one for one, _ in further))
+    for target, meets in ((True, is_outside), (False, is_met)):
+        matching: dict[tuple[Statement, ...], list[tuple[Measured, str]]] = {}
+        for value, words in known.values():
+            if found := _of_language((one.statement for one in read if meets(one, value)), of.language):
+                matching.setdefault(found[:QUOTED], []).append((value, words))
+        for found, results in matching.items():
+            (first, _), *further = results
+            all_words = dict.fromkeys(words for _, words in results)
+            quoted = "" if "" in all_words else "; ".join(all_words)  # else a value would seem to be from other words
+            yield ValuePart(first, found, quoted, target, tuple(one for one, _ in further))
+
+
+def _is_for_anybody(one: Quote, own: Set[str]) -> bool:
+    """Whether a line is no entry of a list of medicines, and names no medicine, or one of ``own``."""
+    named = {name for name in medicines.ingredients(one.text) if not measures.mentioned(name)}
+    return not begins_with_a_medicine(one.text) and (not named or bool(named & own))
 
 
 def _of_language(statements: Iterable[Statement], language: str) -> tuple[Statement, ...]:
@@ -459,39 +441,41 @@ def _was_once(one: Measured, words: str) -> bool:
     number = re.search(r"\d[\d.,]*", one.written)
     written = rf"(?<![\d.]){re.escape(number[0].rstrip('.,'))}(?!\.?\d)" if number else r"\Z"
     gap = r"[^,，;；\d]{0,24}?"
-    return bool(re.search(rf"(?i:{_ONCE}|{_AGO}){gap}{written}|{written}{gap}(?i:{_AGO})", words))
+    pressure = r"(?:\d{2,3}\s?/\s?)?"
+    return bool(re.search(rf"(?i:{_ONCE}|{_AGO}){gap}{pressure}{written}|{written}{gap}(?i:{_AGO})", words))
 
 
-def not_met(record: PatientRecord, parts: Iterable[object], language: str) -> Iterator[Message]:
-    """What of the record was compared with nothing: unknown names of listed allergies and medicines, values for which
-    ``parts`` quote nothing, bounds, and values of another time.
+def not_met(
+    record: PatientRecord, parts: Iterable[object], quotes: Iterable[Quote], language: str
+) -> Iterator[Message]:
+    """What of the record is told nowhere: medicines of which ``parts`` say nothing, unknown names of listed allergies
+    and medicines; values that no range of ``quotes`` tells of, and that have none; bounds, and values of another time.
     """
+    parts = [*parts]
+    told = {one for part in parts if isinstance(part, CautionPart) for one in (part.entry, *part.others)}
+    told |= {part.entry for part in parts if isinstance(part, EntryPart | InteractionPart)}
+    if untold := [it.text for it in _each_once(record) if it not in told]:
+        yield message("ebm.no_entry", names=tuple(untold))
     listed = [it for it in record.entries if it.kind in (EntryKind.ALLERGY, EntryKind.MEDICINE)]
     if unknown := [it.text for it in listed if not medicines.mentions(it.text)]:
         yield message("ebm.not_known", names=tuple(dict.fromkeys(unknown)))
     values = [one for part in parts if isinstance(part, CautionPart) for one in part.values]
     values += [one for part in parts if isinstance(part, ValuePart) for one in (part.value, *part.further)]
-    met = {(one.name, one.value) for one in values}
-    known = known_values(record)
-    left = [
-        f"{measures.by_name(one.name).chinese if language == 'zh' else one.name} {one.written}"
-        for key, (one, _) in known.items()
-        if key not in met
-    ]
+    met, known = {(one.name, one.value) for one in values}, known_values(record)
+    texts = [*dict.fromkeys(one.text for one in quotes)]
+    left: dict[bool, dict[str, None]] = {True: {}, False: {}}
+    for value, _ in (known[key] for key in known.keys() - met):
+        measure = measures.by_name(value.name)
+        ranged = any(measures.gives_any_range(text, measure) for text in texts)
+        left[ranged][f"{measure.chinese if language == 'zh' else value.name} {value.written}"] = None
     for entry in record.entries:
         found = measures.measured(fold(aligned(entry.text))) if entry.kind is EntryKind.UNREAD else ()
-        left += [entry.text for one in found if measures.BOUND.search(entry.text) or (one.name, one.value) not in known]
-    if left:
-        yield message("ebm.no_range", values=tuple(dict.fromkeys(left)))
-
-
-def _is_on_asked(one: Quote, asked: Set[str]) -> bool:
-    """Whether a line names no medicine, or an ``asked`` one; a sentence may name others where its passage does."""
-    named = {name for name in medicines.ingredients(one.text) if not measures.mentioned(name)}
-    if not asked or not named or asked & named:
-        return True
-    of_passage: Set[str] = medicines.ingredients(one.passage.text) if one.passage else named
-    return not begins_with_a_medicine(one.text) and bool(asked & of_passage)
+        for one in found:
+            if measures.BOUND.search(entry.text) or (one.name, one.value) not in known:
+                left[False][entry.text] = None
+    for ranged, code in ((True, "ebm.in_no_range"), (False, "ebm.no_range")):
+        if left[ranged]:
+            yield message(code, values=tuple(left[ranged]))
 
 
 def _is_row_of(measure: measures.Measure, row: str, value: float, known: Iterable[tuple[str, float]]) -> bool:

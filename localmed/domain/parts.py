@@ -213,8 +213,8 @@ class InteractionPart:
 class CautionPart:
     """An entry of the record, and sentences that warn and name its medicine or class (``named``, as written).
 
-    Of a pregnancy, a problem or ``values``: sentences for them on the medicines named. ``words`` are the record's
-    sentences with values that are only quoted.
+    ``others`` are entries that the same sentences name. Of a pregnancy or ``values``: sentences for them on the
+    medicines named. ``words`` are the record's sentences with values that are only quoted.
     """
 
     entry: RecordEntry
@@ -222,11 +222,21 @@ class CautionPart:
     statements: tuple[Statement, ...]
     values: tuple[Measured, ...] = ()
     words: tuple[str, ...] = ()
+    others: tuple[RecordEntry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPart:
+    """A medicine of the record, and its rows in the library's lists of medicines."""
+
+    entry: RecordEntry
+    statements: tuple[Statement, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ValuePart:
-    """A value of the record, and the shown table rows and sentences with its range, or a ``target`` that it misses.
+    """A value of the record, and rows and sentences with a range that holds it or a target that it misses; with
+    ``target`` reference ranges that it is outside, in older answers targets too.
 
     ``words`` are the record's sentence if its value is only quoted. ``further`` values have the same sentences.
     """
@@ -411,7 +421,7 @@ class ConceptPart(_NoStatements):
 
 Part: TypeAlias = (
     OlderPart | LinePart | TermPart | UnexplainedPart | QuestionPart | ReadingLevelPart | DepartmentPart |
-    PicoPart | RecordPart | AllergyPart | InteractionPart | CautionPart | ValuePart | NotJudgedPart |
+    PicoPart | RecordPart | AllergyPart | InteractionPart | CautionPart | EntryPart | ValuePart | NotJudgedPart |
     SourceLevelPart | CitationsPart | SupportPart | ResponsePart | AlertPart | ClaimPart | EvidenceQualityPart |
     StudiesPart | SourcePlanPart | ConceptPart
 )  # fmt: skip

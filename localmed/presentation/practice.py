@@ -11,6 +11,7 @@ from localmed.domain import Message, Statement, message
 from localmed.domain.parts import (
     AllergyPart,
     CautionPart,
+    EntryPart,
     InteractionPart,
     NotJudgedPart,
     PicoPart,
@@ -108,7 +109,8 @@ def caution(part: CautionPart, language: str) -> PartView:
     if entry.kind is EntryKind.PREGNANCY:
         said: tuple[str, ...] = (_state(entry, language),)
     else:
-        said = values if entry.kind is EntryKind.RESULT else (_quoted(entry, language), *values)
+        own = () if entry.kind is EntryKind.RESULT else (entry, *part.others)
+        said = (*(_quoted(it, language) for it in own), *values)
     told = _warning(message(code, words=said, names=part.named), _statements(part.statements, language), language)
     pairs = ((by_other_kidney_value(it.text, one.name), one) for one in part.values for it in part.statements)
     if pair := next((pair for pair in pairs if pair[0]), None):
@@ -148,8 +150,14 @@ def _warning(warning: Message, statements: tuple[StatementView, ...], language: 
     return PartView(title, (Row("", words(warning, language)),), statements, warning=True)
 
 
+def listed(part: EntryPart, language: str) -> PartView:
+    """The record's words for a medicine, and its entries in lists of medicines."""
+    row = Row("", _quoted(part.entry, language))
+    return PartView(words(message("ebm.entries"), language), (row,), _statements(part.statements, language))
+
+
 def value(part: ValuePart, language: str) -> PartView:
-    """The record's value, and the rows and sentences with its range, or with a target that it misses."""
+    """The record's value, and the reference ranges that it is outside, or rows and sentences that tell of it."""
     shown = tuple(f"{_called(one.name, language)} {one.written}" for one in (part.value, *part.further))
     plain, quoted = ("ebm.target", "ebm.target_quoted") if part.target else ("ebm.rows", "ebm.rows_quoted")
     title = words(message(quoted if part.words else plain, values=shown, words=part.words), language)
@@ -157,7 +165,10 @@ def value(part: ValuePart, language: str) -> PartView:
     others = filter(None, (by_other_kidney_value(it.text, one.name) for one in values for it in part.statements))
     if other := next(others, None):
         title = words(message("ebm.stands_for", title=title, name=_called(other.name, language)), language)
-    return PartView(title, (), _statements(part.statements, language))
+    statements = _statements(part.statements, language)
+    if part.target:
+        return _warning(message("literal", text=title), statements, language)
+    return PartView(words(message("ebm.ranges"), language), (Row("", title),), statements)
 
 
 def not_judged(part: NotJudgedPart, language: str) -> PartView:
@@ -190,6 +201,7 @@ VIEWS: Mapping[type, Any] = {
     AllergyPart: allergy,
     CautionPart: caution,
     InteractionPart: interaction,
+    EntryPart: listed,
     ValuePart: value,
     NotJudgedPart: not_judged,
     SourceLevelPart: source_level,

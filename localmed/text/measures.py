@@ -8,7 +8,7 @@ it is probably an error, and is reported, not used. Codes are LOINC's.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -286,6 +286,11 @@ def gives_a_range(text: str, measure: Measure) -> bool:
     return bool(_given(text, measure)) and not _given(text, measure, alone=True, targets=_REFERENCE)
 
 
+def gives_any_range(text: str, measure: Measure) -> bool:
+    """Whether ``text`` gives a range, a target or a reference range for ``measure``."""
+    return any(_given(text, measure, alone=True, targets=words) for words in (None, _TARGET, _REFERENCE))
+
+
 def misses_target(text: str, measure: Measure, value: float) -> bool:
     """Whether ``text`` gives targets for ``measure`` ("should be below 180/100"), and ``value`` misses one of them.
 
@@ -319,19 +324,6 @@ def limit_near(said: str, high: bool) -> Callable[[str], bool]:
         falls_in_sentence(text, measure, value * further) and not falls_in_sentence(text, measure, value)
         for measure, value in values
     )
-
-
-def excludes(text: str, values: Sequence[tuple[Measure, float]]) -> bool:
-    """Whether ``text`` gives ranges for some of ``values``, and none of them is in one. Not with an alternative ("or").
-
-    Targets are left out, as in ``falls_in_sentence``.
-    """
-    alone = {*KIDNEYS} <= {measure.name for measure, _ in values}
-    given = [(holds, value) for measure, value in values for holds in _given(text, measure, alone)]
-    rest = fold(text)
-    for measure, _ in values:
-        rest = _ranges(measure).sub(" ", rest)
-    return bool(given) and not any(holds(value) for holds, value in given) and not _OR.search(rest)
 
 
 def _given(
@@ -385,7 +377,8 @@ _NO = re.compile(r"\b(?:no|not|never|without)\b|n't|[不未非无]")
 _OR = re.compile(r"\bor\b|或")
 _AIMED = re.compile(r"target|goal|\baim|\bkeep|urine|urinary|目标|维持|控制|尿")
 _TARGET = re.compile(  # what certainly is one
-    r"\b(?:target|goal|aim)s?\b|目标|控制在|维持在|(?:\b(?:should|must) be|应)(?:\s+(?:systolic|diastolic))?\s*$"
+    r"\b(?:target|goal|aim)s?\b|目标|控制在|维持在|降至|降到"
+    r"|(?:\b(?:should|must) be|应)(?:\s+(?:systolic|diastolic))?\s*$"
     r"|\b(?:lower|reduce|bring) (?:the )?(?:bp|blood pressure|systolic|diastolic)?\s*"
     r"to(?:\s+(?:systolic|diastolic))?\s*$"
 )

@@ -4,12 +4,11 @@ After LINS (Methods, "Workflow of LINS assisting in evidence-based medicine prac
 question and is searched for in each tier of the hierarchical evidence database (preset ``ebm``). Sections on a medicine
 of the question come first, then nearer tiers before further ones, then the tiers' order: guidelines, literature, books.
 A chat model writes an answer for this patient from the sections; it is checked, and no sentence can cite the record.
-Also shown: PICO elements, entries read from the record, allergies and interactions by name, table rows whose range
-contains a value of the record, and each source with type, date and level.
+Also shown: PICO elements, the entries read from the record, what the library says on its medicines and values by name
+and number (``answering.warnings``), and each source with type, date and level.
 
-Rules say nothing else about the patient: no finding is no proof that advice fits. Of the record only the medicines are
-searched for, together with those of question and answer or with the names of measures, and with a short question the
-first problems.
+Rules say nothing else about the patient: no finding is no proof that advice fits. Of the record only the medicines and
+the values of known measures are searched for, and with a short question the first problems.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from localmed.domain import (
 )
 from localmed.domain.findings import Finding, Line
 from localmed.domain.parts import InteractionPart, NotJudgedPart, PicoPart, RecordPart, SourceLevelPart
-from localmed.domain.patient import PatientRecord
+from localmed.domain.patient import Measured, PatientRecord
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.conflicts import differences
 from localmed.retrieval.marks import PARAGRAPH, begins_with_a_medicine, paragraphs
@@ -45,7 +44,6 @@ from localmed.retrieval.tiers import Tier
 from localmed.text import measures, medicines, synonyms
 from localmed.text.language import content_words, detect, fold
 from localmed.text.publications import level
-from localmed.text.tables import Names
 from localmed.workflows import finding
 from localmed.workflows.ask import answered
 from localmed.workflows.finding import Plan, cared, refused, screened
@@ -58,10 +56,10 @@ OF_TIER = 5  # sections of each tier
 SEARCHED_PROBLEMS = 2  # problems of the record that are searched with a short question
 SEARCHED_LIMITS = 20  # medicines of the record whose limits are searched for
 LIMITED = ("eGFR", "creatinine clearance", "potassium", "INR")  # searched with each medicine of the record
-SEARCHED_VALUES = 8  # measures of the record whose reference ranges are searched for
-AT_ONCE = 3  # medicines that nobody takes, or measures, in one search
-SUBJECTS = ("conditions", "complaints")  # what a question is about, by the table of synonyms
-UNMARKED = 3  # first sections that count without a mark: people read them; as many with marks propose medicines
+SEARCHED_VALUES = 12  # measures of the record whose ranges are searched for
+AT_ONCE = 3  # medicines that nobody takes in one search
+UNMARKED = 3  # first sections that count without a mark: people read them
+PROPOSING = 3  # marked sections that propose medicines
 SHORT = 2  # content words beside medicines; a question with fewer is short
 
 
@@ -125,7 +123,7 @@ def ebm(
     notes = (*care, *answer.notes, *cut, *(record.notes if record else ()))
     answer = replace(answer, question=question, language=detect(question), notes=notes)
     answer = yield from answered(answer, plan, filters, case.patient)
-    told, evidence = yield from _warnings(case, answer, filters)  # of any collection, leaflets too
+    told, evidence = yield from _beside_record(case, answer, filters)  # of any collection, leaflets too
     answer = replace(answer, evidence=evidence)
     parts = (*told, *_of_case(case), _not_judged(case, plan), *_sources(best_of(answer, own(answer))))
     return replace(answer, parts=parts)
@@ -210,60 +208,55 @@ def _sources(evidence: Sequence[Evidence]) -> tuple[Part, ...]:
     return tuple(made)
 
 
-def _warnings(case: Case, answer: Answer, filters: SearchFilter) -> Step[tuple[tuple[Part, ...], tuple[Evidence, ...]]]:
-    """What of the record bears on the lines, that this is no all-clear, and the evidence quoted.
+def _beside_record(
+    case: Case, answer: Answer, filters: SearchFilter
+) -> Step[tuple[tuple[Part, ...], tuple[Evidence, ...]]]:
+    """What the sections and the library say on what the record names, that this is no all-clear, and the evidence.
 
-    Read are the sections with marks, the first ones, and the first of the other language; for allergies and ranges
-    also every section that lacks nothing of the question. Cautions and targets count in the first ones.
+    Read are the sections with marks, the first ones and the first of the other language, and what a search finds for
+    each medicine and measure; for allergies also every section that lacks nothing of the question.
     """
     if (record := case.record) is None:
         return (), answer.evidence
-    own_near = [section for place, section in enumerate(own(answer)) if section.marks or place < UNMARKED]
+    sections = [section for place, section in enumerate(own(answer)) if section.marks or place < UNMARKED]
     others = [it for it in answer.receipts.others[:UNMARKED] if not it.lacks] if answer.receipts else []
-    sections = [*own_near, *(section for section in others if section not in own_near)]
+    sections += [section for section in others if section not in sections]
     whole = [section for section in answer.sections if section in sections or not section.lacks]
-    near, first = _quotes(answer, sections), _told(answer, sections[:UNMARKED])
-    nearest = ([one for one in sections if one.marks] or sections)[:UNMARKED]
-    on_subject = [one for one in nearest if _names_the_subject(case.question, _quotes(answer, [one]))]
-    proposing = [one.text for one in _quotes(answer, on_subject)]
-    of = _concern(case, record, [one.text for one in answer.shown], proposing)
-    listed: list[InteractionPart] = []
+    near = _quotes(answer, sections)
+    fitting = [one for one in sections if not one.lacks]
+    proposing = [one for one in fitting if one.marks][:PROPOSING]
+    of = _concern(case, record, [one.text for one in answer.shown], [one.text for one in _quotes(answer, proposing)])
     by_name = sorted({name for one in case.named for name in one.ingredients})
     classes = sorted({one.written for one in case.named if not one.ingredients})
+    listed: list[InteractionPart] = []
     if of.own:
         listed = yield from _listed_interactions(record, [*by_name, *sorted(of.proposed)][:LOOKED_UP])
     names, evidence = _searched(record, [*by_name, *classes, *sorted(of.proposed)]), answer.evidence
-    library, evidence = yield from _search_library(
+    library, evidence, _ = yield from _search_library(
         names, filters, evidence, lambda lines: warnings.bearing(lines, record, of)
     )
-    ranges, evidence = yield from _search_library(
-        _ranges(record), filters, evidence, lambda lines: warnings.ranging(lines, record)
+    ranges, evidence, every = yield from _search_library(
+        _ranges(record, of.language), filters, evidence, lambda lines: warnings.ranging(lines, record, of)
     )
     said = [*warnings.said_of_medicines(record, (*near, *library), of)]
     told = {text for _, texts in said for text in texts}
-    fitting = [one for one in whole if _names_the_subject(case.question, _quotes(answer, [one]))]
-    rest = [it for it in (*_quotes(answer, fitting), *ranges) if it.text not in told]
-    written = [Quote(one.text, one) for one in answer.shown]
+    complete = _quotes(answer, fitting)
+    cautions = [*warnings.cautions(record, complete, (*near, *library), of, told)]
+    values = [*warnings.values(record, complete, ranges, of, told)]
+    told |= {one.text for part in cautions for one in part.statements}
     parts: tuple[Part, ...] = (
-        *warnings.allergies(record, (*written, *_told(answer, whole)), of.language),
+        *warnings.allergies(
+            record, (*(Quote(one.text, one) for one in answer.shown), *_told(answer, whole)), of.language
+        ),
         *(part for part, _ in said),
         *dict.fromkeys(listed),
-        *warnings.cautions(record, (*written, *first), (*near, *library), of, told),
-        *warnings.values(record, rest, first, of),
+        *cautions,
+        *values,
+        *warnings.entries(record, library, of, told),
     )
     matter = message("ebm.others_not_compared" if parts else "ebm.no_match")
-    return (*parts, NotJudgedPart((matter, *warnings.not_met(record, parts, of.language)), first=True)), evidence
-
-
-def _names_the_subject(question: str, lines: Sequence[Quote]) -> bool:
-    """Whether a section names a condition or complaint of ``question``, if that names one: only then it proposes a
-    medicine, or says anything for a value of the record.
-    """
-    passage = lines[0].passage if lines else None
-    above = (passage.title, *passage.headings) if passage else ()
-    text = fold(" ".join((*above, *(one.text for one in lines))))
-    named = [one for one in synonyms.named(question) if any(synonyms.is_in(it, one.written) for it in SUBJECTS)]
-    return not named or any(Names(one.names).matches(text) for one in named)
+    left = warnings.not_met(record, parts, (*near, *every), of.language)
+    return (*parts, NotJudgedPart((matter, *left), first=True)), evidence
 
 
 def _concern(case: Case, record: PatientRecord, written: Sequence[str], read: Sequence[str]) -> warnings.Concern:
@@ -322,23 +315,25 @@ def _search_library(
     texts: Iterable[str],
     filters: SearchFilter,
     evidence: tuple[Evidence, ...],
-    keeps: Callable[[Sequence[Quote]], Sequence[Quote]],
-) -> Step[tuple[list[Quote], tuple[Evidence, ...]]]:
-    """The lines of the library's sections on ``texts`` that ``keeps`` keeps, and the evidence with theirs."""
+    keeps: Callable[[Sequence[Quote]], Set[str]],
+) -> Step[tuple[list[Quote], tuple[Evidence, ...], list[Quote]]]:
+    """The lines of the library's sections on ``texts`` whose text ``keeps`` keeps, the evidence with theirs, and all
+    lines.
+    """
     of_sections: dict[tuple[Line, ...], None] = {}
     for text in texts:
         found: Finding = yield Find(text, filters, PASSAGES, SECTIONS)
         of_sections |= dict.fromkeys(section.lines for section in (*found.sections, *found.others))
     lines = dict.fromkeys(line for one in of_sections for line in one)
-    plain = {Quote(line.text, Statement(line.text, (), Origin.EXTRACTIVE), line.passage): line for line in lines}
-    told = {plain[one] for one in keeps([*plain])}
-    hits = {line.passage.id: Hit(line.passage) for line in lines if line in told}
+    plain = [Quote(line.text, Statement(line.text, (), Origin.EXTRACTIVE), line.passage) for line in lines]
+    kept = keeps(plain)
+    hits = {line.passage.id: Hit(line.passage) for line in lines if line.text in kept}
     pieces = yield from finding.minted([*hits.values()], evidence)
     fresh = {piece.marker: piece for piece in pieces if piece.marker not in {one.marker for one in evidence}}
     by_passage = dict(zip(hits, pieces, strict=True))
     own = [[line for line in one if line.passage.id in hits] for one in of_sections]
     quotes = {line: one for each in own if each for line, one in _in_paragraphs(each, by_passage).items()}
-    return [quotes[line] for line in quotes if line in told], (*evidence, *fresh.values())
+    return [one for line, one in quotes.items() if line.text in kept], (*evidence, *fresh.values()), plain
 
 
 def _searched(record: PatientRecord, others: Sequence[str]) -> Iterable[str]:
@@ -352,10 +347,15 @@ def _searched(record: PatientRecord, others: Sequence[str]) -> Iterable[str]:
     return dict.fromkeys((*together, *(" ".join((*group, *limited)) for group in groups)))
 
 
-def _ranges(record: PatientRecord) -> Iterable[str]:
+def _ranges(record: PatientRecord, language: str) -> Iterable[str]:
     """What is searched for to compare the values of the record."""
-    names = dict.fromkeys(name for name, _ in warnings.known_values(record))
-    return [" ".join((*group, "reference range")) for group in _at_once([*names][:SEARCHED_VALUES])]
+    each: dict[str, Measured] = {}
+    for value, _ in warnings.known_values(record).values():
+        each.setdefault(value.name, value)
+    values = [*each.values()][:SEARCHED_VALUES]
+    if language == "zh":
+        return [f"{measures.by_name(one.name).chinese} {one.written} 参考范围 目标" for one in values]
+    return [f"{one.name} {one.written} reference range target" for one in values]
 
 
 def _at_once(names: Sequence[str]) -> list[Sequence[str]]:
