@@ -189,12 +189,13 @@ def cautions(
 ) -> Iterator[CautionPart]:
     """The record's medicines that warnings name, or whose class they name: ``far`` ones together with another medicine.
 
-    Medicines with the same lines stand together. Lines that are ``told``, and rows on another medicine, are left out.
+    Medicines with the same lines stand together. Lines that are ``told``, and rows on another medicine, are left out; a
+    medicine's own row warns only of two (see ``entries``).
     """
     read = [
         one for one in dict.fromkeys((*near, *far)) if one.text not in told and not _is_on_another(one.text, of.all)
     ]
-    of_one = {one for one in near if warns(_cells(one.text))}
+    of_one = {one for one in near if warns(_cells(one.text)) and not begins_with_a_medicine(one.text)}
     of_two = {one for one in read if _names_two(one, of)}
     together: dict[tuple[Statement, ...], list[tuple[RecordEntry, Sequence[str]]]] = {}
     for entry in _each_once(record):

@@ -84,7 +84,7 @@ def allergy(part: AllergyPart, language: str) -> PartView:
     """The words of the record or the order, and below them what the sources say, or the medicines of the order."""
     if part.statements:
         told = message("ebm.allergy", words=part.allergy.words, names=part.named)
-        return _warning(told, _statements(part.statements, language), language)
+        return _first([Row("", words(told, language))], part.statements, language)
     told = message("explain.allergy", words=part.allergy.words, names=part.named)
     return PartView(words(message("explain.check_first"), language), (Row("", words(told, language)),), warning=True)
 
@@ -95,38 +95,43 @@ def interaction(part: InteractionPart, language: str) -> PartView:
     warning = message(
         code, words=_quoted(part.entry, language), own=_written(part), name=part.named, source=part.source
     )
-    return _warning(warning, _statements(part.statements, language), language)
+    return _first([Row("", words(warning, language))], part.statements, language)
 
 
 def caution(part: CautionPart, language: str) -> PartView:
-    """The record's words, and warnings that name its medicine or class, or what is said for it on other medicines."""
-    entry, values = part.entry, tuple(f"{_called(one.name, language)} {one.written}" for one in part.values)
-    code = "ebm.caution" if entry.kind in (EntryKind.MEDICINE, EntryKind.NAMED) and not values else "ebm.said_of"
-    code = "ebm.said_of_others" if entry.kind is EntryKind.RESULT else code
-    quotation = "; ".join(filter(None, (entry.words if entry.kind is EntryKind.RESULT else "", *part.words)))
-    if quotation:
-        values = (words(message("record.read_from", text=values, words=quotation), language),)
-    if entry.kind is EntryKind.PREGNANCY:
-        said: tuple[str, ...] = (_state(entry, language),)
+    """An entry of the record with its values, and what the sources say for them on medicines, or warnings on it."""
+    entry = part.entry
+    own = () if entry.kind is EntryKind.RESULT else (entry, *part.others)
+    values = tuple(f"{_called(one.name, language)} {one.written}" for one in part.values)
+    if entry.kind is EntryKind.RESULT:
+        code = "ebm.said_of_others"
     else:
-        own = () if entry.kind is EntryKind.RESULT else (entry, *part.others)
-        said = (*(_quoted(it, language) for it in own), *values)
-    told = _warning(message(code, words=said, names=part.named), _statements(part.statements, language), language)
+        code = "ebm.said_of" if values or entry.kind is EntryKind.PREGNANCY else "ebm.caution"
+    said = (*(_named(it, language) for it in own), *values)
+    rows = [_told(message(code, words=said, names=part.named), (*map(_original, own), *part.words), language)]
     pairs = ((by_other_kidney_value(it.text, one.name), one) for one in part.values for it in part.statements)
     if pair := next((pair for pair in pairs if pair[0]), None):
         name, asked = (_called(one.name, language) for one in pair if one)
-        note = message("finding.other_kidney_value", name=name, asked=asked)
-        return replace(told, rows=(*told.rows, Row("", words(note, language))))
-    return told
+        rows.append(Row("", words(message("finding.other_kidney_value", name=name, asked=asked), language)))
+    return _first(rows, part.statements, language)
 
 
-def _state(entry: RecordEntry, language: str) -> str:
-    """A pregnancy by its words; one set by hand by its label."""
-    label = words(Message(f"record.{entry.kind.value}"), language)
-    coded = words(Message(f"record.{CODED[entry.kind]}_{entry.text}"), language)
-    if entry.words in ("", entry.text, coded):
-        return f"{label}: {coded}"
-    return words(message("record.quoted", words=entry.words), language)
+def _named(entry: RecordEntry, language: str) -> str:
+    """What an entry names: a pregnancy by its label."""
+    if entry.kind is EntryKind.PREGNANCY:
+        return words(Message(f"record.{entry.kind.value}"), language)
+    return one_line(entry.text)
+
+
+def _original(entry: RecordEntry) -> str:
+    """The record's words, "" if they are what the entry names."""
+    return "" if entry.words in (entry.text, "yes") else entry.words
+
+
+def _told(told: Message, originals: Sequence[str], language: str) -> Row:
+    """A line with the record's words under it."""
+    quoted = tuple(dict.fromkeys(f"“{it}”" for it in originals if it))
+    return Row("", words(told, language), words(message("ebm.record", words=quoted), language) if quoted else "")
 
 
 def _called(measure: str, language: str) -> str:
@@ -145,30 +150,30 @@ def _written(part: InteractionPart) -> str:
     return ", ".join(dict.fromkeys(it.written for it in medicines.mentions(part.entry.text))) or part.entry.text
 
 
-def _warning(warning: Message, statements: tuple[StatementView, ...], language: str) -> PartView:
+def _first(rows: Sequence[Row], statements: Sequence[Statement], language: str) -> PartView:
+    """A part that is to be seen before anything else."""
     title = words(message("ebm.check_first"), language)
-    return PartView(title, (Row("", words(warning, language)),), statements, warning=True)
+    return PartView(title, tuple(rows), _statements(statements, language), warning=True)
 
 
 def listed(part: EntryPart, language: str) -> PartView:
-    """The record's words for a medicine, and its entries in lists of medicines."""
-    row = Row("", _quoted(part.entry, language))
+    """A medicine of the record, and its entries in lists of medicines."""
+    row = _told(message("literal", text=one_line(part.entry.text)), (_original(part.entry),), language)
     return PartView(words(message("ebm.entries"), language), (row,), _statements(part.statements, language))
 
 
 def value(part: ValuePart, language: str) -> PartView:
-    """The record's value, and the reference ranges that it is outside, or rows and sentences that tell of it."""
-    shown = tuple(f"{_called(one.name, language)} {one.written}" for one in (part.value, *part.further))
-    plain, quoted = ("ebm.target", "ebm.target_quoted") if part.target else ("ebm.rows", "ebm.rows_quoted")
-    title = words(message(quoted if part.words else plain, values=shown, words=part.words), language)
+    """Values of the record, and the reference ranges that they are outside, or rows and sentences that tell of them."""
     values = (part.value, *part.further)
-    others = filter(None, (by_other_kidney_value(it.text, one.name) for one in values for it in part.statements))
-    if other := next(others, None):
-        title = words(message("ebm.stands_for", title=title, name=_called(other.name, language)), language)
-    statements = _statements(part.statements, language)
+    shown = tuple(f"{_called(one.name, language)} {one.written}" for one in values)
+    row = _told(message("ebm.target" if part.target else "ebm.value", values=shown), (part.words,), language)
+    others = (by_other_kidney_value(it.text, one.name) for one in values for it in part.statements)
+    if other := next(filter(None, others), None):
+        name = _called(other.name, language)
+        row = replace(row, text=words(message("ebm.stands_for", title=row.text, name=name), language))
     if part.target:
-        return _warning(message("literal", text=title), statements, language)
-    return PartView(words(message("ebm.ranges"), language), (Row("", title),), statements)
+        return _first([row], part.statements, language)
+    return PartView(words(message("ebm.ranges"), language), (row,), _statements(part.statements, language))
 
 
 def not_judged(part: NotJudgedPart, language: str) -> PartView:
@@ -191,7 +196,7 @@ def source_level(part: SourceLevelPart, language: str) -> PartView:
     return PartView(words(message("ebm.source", markers=markers, title=part.title), language), rows, after=True)
 
 
-def _statements(statements: tuple[Statement, ...], language: str) -> tuple[StatementView, ...]:
+def _statements(statements: Sequence[Statement], language: str) -> tuple[StatementView, ...]:
     return tuple(statement_view(statement, language) for statement in statements)
 
 
