@@ -48,7 +48,8 @@ OWN = ("question", "parts", "notes", "verification")  # fields of an answer that
 class AskedWith:
     """The options of a question, which a follow-up inherits.
 
-    ``earlier`` are the questions before it; ``left_out`` names every reading that was left out so far.
+    ``earlier`` are the questions before it; ``left_out`` names every reading that was left out so far; ``questions``
+    are those about an order, which an answer that is only the safety message lacks.
     """
 
     earlier: tuple[str, ...] = ()
@@ -56,6 +57,7 @@ class AskedWith:
     preset: str = ""
     check: bool = False
     left_out: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()
 
 
 ALONE = AskedWith()
@@ -63,13 +65,15 @@ ALONE = AskedWith()
 
 def mask_identifiers(asked_text: str, asked_with: AskedWith, answer: Answer) -> tuple[str, AskedWith, Answer]:
     """Return question, options and answer with identifiers masked for storage."""
-    typed = (asked_text, *asked_with.earlier, answer.question)
+    lists = (asked_with.earlier, asked_with.left_out, asked_with.questions)
+    typed = (asked_text, *asked_with.earlier, *asked_with.questions, answer.question)
     words = {word for text in typed for word in identifiers(text)}
     if not words:
         return asked_text, asked_with, answer
     hide = hiding(words)
-    earlier, left_out = (tuple(map(hide, texts)) for texts in (asked_with.earlier, asked_with.left_out))
-    return hide(asked_text), replace(asked_with, earlier=earlier, left_out=left_out), _mask_answer(answer, hide)
+    earlier, left_out, questions = (tuple(map(hide, texts)) for texts in lists)
+    asked_with = replace(asked_with, earlier=earlier, left_out=left_out, questions=questions)
+    return hide(asked_text), asked_with, _mask_answer(answer, hide)
 
 
 def _mask_answer(answer: Answer, hide: Callable[[str], str]) -> Answer:

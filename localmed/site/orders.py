@@ -89,7 +89,12 @@ def needs_check(answer: Answer) -> bool:
 
 
 def require_clear(answer: Answer, checked: bool) -> None:
-    """Raise ``UsageError`` for an order that cannot be given to a patient; ``checked``: a person checked it."""
+    """Raise ``UsageError`` for an order that cannot be given to a patient; ``checked``: a person checked it.
+
+    Without a line there is nothing to give: the message for somebody in danger stands in its place.
+    """
+    if not any(isinstance(part, LinePart) for part in answer.parts):
+        raise UsageError("explain.no_order")
     if names := tuple(dict.fromkeys(one.written for _, one in ambiguous(answer))):
         raise UsageError("explain.ambiguous", names=names)
     if needs_check(answer) and not checked:

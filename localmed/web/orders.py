@@ -14,6 +14,7 @@ from localmed.domain.errors import UsageError
 from localmed.domain.parts import QuestionPart
 from localmed.messages import LANGUAGES
 from localmed.people import history
+from localmed.people.history import AskedWith, Kept
 from localmed.presentation.pages import Window, leaflets
 from localmed.site import orders
 from localmed.text.language import clean
@@ -31,9 +32,15 @@ BOTH = "both"  # languages of a leaflet
 def form(visit: Asking, again: str = "") -> Response:
     """The form for an order, filled with that of the answer ``again`` and its questions."""
     kept = history.kept(visit.session, again) if again else None
-    questions = [part.question for part in kept.answer.parts if isinstance(part, QuestionPart)] if kept else []
-    order, hours = kept.asked_text if kept else "", history.PATIENT_HOURS
+    order, questions = (kept.asked_text, _questions_of(kept)) if kept else ("", ())
+    hours = history.PATIENT_HOURS
     return pages.page(visit, "orders.html", order=order, questions="\n".join(questions), hours=hours)
+
+
+def _questions_of(kept: Kept) -> tuple[str, ...]:
+    """The questions asked about an order; one that a program kept has them in its answer only."""
+    answered = (part.question for part in kept.answer.parts if isinstance(part, QuestionPart))
+    return kept.asked_with.questions or tuple(answered)
 
 
 @router.post("/orders")
@@ -50,7 +57,8 @@ def explain(
     lines = re.split(r"\n|(?<=[?？])\s*(?=\S)", clean(questions))  # two questions on one line are two
     asked_texts = tuple(line.strip() for line in lines if line.strip())
     task = ExplainInput(text, uploaded_record(record, None), asked_texts)
-    return respond(visit, request, text, lambda hooks: visit.session.explain(task, SearchFilter(), hooks))
+    asked_with = AskedWith(questions=asked_texts)
+    return respond(visit, request, text, lambda hooks: visit.session.explain(task, SearchFilter(), hooks), asked_with)
 
 
 @router.post("/answers/{answer_id}/leaflet")

@@ -11,7 +11,8 @@ follow-up questions made self-contained with the order and the patient's informa
 - Plain words come from a chat model. Each line must keep every number, dose and negation (``text.faithfulness``), else
   the order's words stand alone and a note says so, as it does without a model.
 - A term is explained by a cited sentence that defines it, or by the concept graph; others are listed as unexplained.
-- Order and questions are screened first, as a patient's. Names and numbers of patients are struck from both.
+- Questions are screened first, as a patient's; of an order only what may be somebody's own words, as staff's. Names and
+  numbers of patients are struck from both.
 
 Bounds: ``CHARACTERS`` of an order, ``EXPLAINED`` terms (others are listed as unexplained), ``QUESTIONS`` follow-up
 questions; one search for each question, one for each term and language. Calls of a chat model: one for the lines, one
@@ -81,7 +82,8 @@ from localmed.library.terms import folded
 from localmed.messages import LANGUAGES
 from localmed.retrieval.concepts import Card
 from localmed.safety.red_flags import red_flags
-from localmed.text import faithfulness
+from localmed.safety.safety_rules import of_oneself
+from localmed.text import faithfulness, units
 from localmed.text.abbreviations import abbreviations, explainable, unknown
 from localmed.text.language import detect
 from localmed.text.readability import reading_level
@@ -153,8 +155,10 @@ class _Cited:
 
 def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: Provenance) -> Flow:
     """The flow for one order over the tiers of ``plan``."""
-    for text in (task.order, *task.questions):
-        if (yield from screened(text, plan, own_words=False)):
+    staff = replace(plan, audience="staff")
+    read = [(task.order, staff)] if _may_be_personal(task.order) else []
+    for text, reader in (*read, *((question, plan) for question in task.questions)):
+        if (yield from screened(text, reader, own_words=False)):
             return refused(text, plan, provenance, "explain")
     length, questions = len(task.order), tuple(map(strike_identifiers, task.questions))
     task = replace(task, order=strike_identifiers(task.order), questions=questions)
@@ -193,6 +197,15 @@ def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: P
         receipts=Receipts(sections=every.sections, others=every.others, dense=every.dense) if every else None,
         released_by=" ".join(task.released_by.split()),
     )
+
+
+def _may_be_personal(order: str) -> bool:
+    """Whether a text in an order's place may be somebody's own words: of themselves, or without amount and medicine.
+
+    An order is no person's words: "125 mcg PO alt die" is Latin for every other day, and "prevent suicide, one to one"
+    is an instruction. It is never screened as a patient's question is, whose "die" beside an amount is a sign.
+    """
+    return of_oneself(order) or not (units.dose(counted=True).search(order) or medicines_of(order))
 
 
 def _questions(task: ExplainInput) -> tuple[tuple[str, ...], Notes]:
