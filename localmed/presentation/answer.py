@@ -86,13 +86,14 @@ def _listed_sources(answer: Answer) -> tuple[Evidence, ...]:
 
 
 def _banner(answer: Answer, language: str) -> str:
-    """For a patient's leaflet: who released it, or that nobody did."""
+    """For staff: that this is not the patient's leaflet, and who released that one, or that nobody did."""
     if answer.workflow != "explain" or answer.status is not AnswerStatus.ANSWERED:
         return ""
     if not answer.released_by:
         return words(message("explain.not_released"), language)
     date = answer.released_on or answer.provenance.day
-    return words(message("explain.released", name=answer.released_by, date=date), language)
+    released = message("explain.released", name=answer.released_by, date=date)
+    return words(message("explain.for_staff", released=released), language)
 
 
 def _nothing_found(answer: Answer) -> bool:

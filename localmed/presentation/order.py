@@ -23,9 +23,9 @@ from localmed.messages import CLAUSES, joined
 from localmed.presentation.finding import flagged
 from localmed.presentation.neutral import one_line, words
 from localmed.presentation.statements import definition_rows, statement_view
-from localmed.presentation.views import PartView, Row
+from localmed.presentation.views import AnswerView, PartView, Row
 from localmed.text import medicines
-from localmed.text.abbreviations import abbreviations, phrases
+from localmed.text.abbreviations import abbreviations, phrases, unknown
 from localmed.text.language import detect
 
 _STOP = re.compile(r"\s*(?:\d{1,2}[.)、]\s*)?(?P<word>stop|停用|停)\s*[:：]?\s*", re.IGNORECASE)
@@ -187,7 +187,7 @@ def terms_by_line(
     """The lines, each with the terms that stand in it first; and the parts that belong to no line.
 
     A term is explained in the reader's ``language``, else in the order's ``own``; another one is for its leaflet. A
-    line beside which nothing is explained says whom to ask.
+    line beside which nothing or not every short form is explained says whom to ask.
     """
     pairs = list(zip(parts, shown, strict=True))
     lines = [(part, view, list[PartView]()) for part, view in pairs if isinstance(part, LinePart)]
@@ -201,8 +201,29 @@ def terms_by_line(
         at = part.start if isinstance(part, TermPart) else -1
         beside = next((terms for whole, _, terms in lines if whole.start <= at < whole.end), rest)
         beside.append(view)
-    ask = (Row("", words(message("explain.line_unexplained"), language)),)
-    return [(view if view.rows or terms else replace(view, rows=ask), terms) for _, view, terms in lines], rest
+    listed = [name for part in parts if isinstance(part, UnexplainedPart) for name in part.terms]
+    asking = [(view, _ask(part, bool(view.rows or terms), listed), terms) for part, view, terms in lines]
+    return [
+        (replace(view, rows=(*view.rows, *(Row("", words(it, language)) for it in ask))), terms)
+        for view, ask, terms in asking
+    ], rest
+
+
+def _ask(part: LinePart, is_begun: bool, listed: Sequence[str]) -> tuple[Message, ...]:
+    """Whom to ask about a line, of which something ``is_begun``, for its short forms ``listed`` as not explained."""
+    if not is_begun:
+        return (message("explain.line_unexplained"),)
+    short = {*(one.written for one in abbreviations(part.text, "en")), *unknown(part.text)}
+    left = tuple(name for name in listed if name in short and not medicines.mentions(name))
+    return (message("explain.line_partly", names=left),) if left and not part.medicines else ()
+
+
+def with_cited_sources(shown: AnswerView, lines: Lines, rest: Sequence[PartView]) -> AnswerView:
+    """An order's page without sources of definitions that are only for the leaflet in another language."""
+    parts = (*rest, *(term for _, terms in lines for term in terms))
+    markers = {marker for part in parts for statement in part.statements for marker in statement.markers}
+    kept = tuple(source for source in shown.sources if source.marker in markers)
+    return replace(shown, sources=kept, sources_title=shown.sources_title if kept else "") if lines else shown
 
 
 VIEWS: Mapping[type, Any] = {

@@ -79,6 +79,7 @@ def abbreviations(text: str, language: str) -> tuple[Abbreviation, ...]:
     """The abbreviations of ``text``, a line of an order, with their meanings in ``language`` ("zh", else English)."""
     every = [_every(match, language) for match in _EVERY.finditer(text)]
     every += [_in_units(match, language) for match in _AMOUNT_IN_UNITS.finditer(text)]
+    every += [_listed(match, language) for match in _of_words().finditer(text)]
     matches = [*every, *_lasting(text, language), *_latin(text, language), *_chinese(text, language)]
     apart: list[Abbreviation] = []
     for abbreviation in sorted(matches, key=lambda entry: (entry.start, -entry.end)):
@@ -197,6 +198,13 @@ def _set(how: str) -> frozenset[str]:
 
 
 @cache
+def _of_words() -> re.Pattern[str]:
+    """Short forms of several words: "alt die", "alt. days"."""
+    keys = (re.escape(key).replace(r"\ ", r"\.?\s{1,2}") for key in _meanings() if " " in key)
+    return re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(keys)})(?![A-Za-z0-9])", re.IGNORECASE)
+
+
+@cache
 def _in_chinese() -> re.Pattern[str]:
     return re.compile("|".join(map(re.escape, sorted(table("abbreviations")["chinese"], key=len, reverse=True))))
 
@@ -219,7 +227,9 @@ def _written_as(written: str, text: str, start: int, shouted: bool) -> tuple[Mea
     last = key in _set("last_words") and bool(_PHRASE_END.match(text, start + len(written)))
     small = (key in _set("small") or last) and written.islower()
     capitals = capitals or (small and _is_beside_amount(written, text, start))
-    if not pointed and ((key in _set("capitals") and not capitals) or (key in _set("lower") and written.isupper())):
+    loud = key in _set("lower") and written.isupper()
+    loud = loud and not (written in _meanings() and _is_beside_amount(written, text, start))
+    if not pointed and ((key in _set("capitals") and not capitals) or loud):
         return ()
     before = _WORD_BEFORE.search(text, max(0, start - NEAR), start)
     if before and before[1].lower() in _set("not_after"):
@@ -252,9 +262,12 @@ def _is_beside_amount(written: str, text: str, start: int) -> bool:
 
 
 def _chinese(text: str, language: str) -> Iterator[Abbreviation]:
-    for match in _in_chinese().finditer(text):
-        (pair,) = _meanings()[match[0]]
-        yield Abbreviation(match[0], *match.span(), (pair[language == "zh"],))
+    yield from (_listed(match, language) for match in _in_chinese().finditer(text))
+
+
+def _listed(match: re.Match[str], language: str) -> Abbreviation:
+    (pair,) = _meanings()[" ".join(_key(match[0]).split())]
+    return Abbreviation(match[0], *match.span(), (pair[language == "zh"],))
 
 
 def _in_units(match: re.Match[str], language: str) -> Abbreviation:

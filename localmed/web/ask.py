@@ -282,6 +282,7 @@ def answer_values(visit: Visit, kept: Kept, since: bool = True) -> dict[str, Any
     found = section_values(visit, answer if is_shown else replace(answer, evidence=(), receipts=None), path_of(kept))
     shown = replace(view(answer, visit.language), finding=found["finding"])
     order_lines, parts = order.terms_by_line(answer.parts, shown.parts, visit.language, answer.language)
+    copied, shown = shown, order.with_cited_sources(shown, order_lines, parts)
     told = "stopped_departments" if answer.workflow == "departments" else "stopped"
     stopped = [
         neutral.words(message(f"web.answer.{told}", reason=one.reason), visit.language)
@@ -306,7 +307,7 @@ def answer_values(visit: Visit, kept: Kept, since: bool = True) -> dict[str, Any
         "in_other_words": {name: order.in_other_words(answer, name) for name in LANGUAGES},
         "state": "\n".join(status_lines(shown, kept.asked_text, answer.provenance.day)),
         "stopped": stopped,
-        "copied": "\n".join((*stopped, text_to_copy(shown, kept.asked_text, answer.provenance.day), *stated)),
+        "copied": "\n".join((*stopped, text_to_copy(copied, kept.asked_text, answer.provenance.day), *stated)),
         "masked": MASK in kept.asked_text,
         "printed": moment(time.time()),
         "library_day": moment(lookups.generation_date(visit.session, answer.provenance.generation)),

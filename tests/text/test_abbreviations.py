@@ -63,6 +63,14 @@ def test_usual_meanings() -> None:
         ("Insulin MDI", "MDI", ("spray inhaler", "several insulin injections a day")),
         ("take one tablet om", "om", ("every morning", "infection of the middle ear", "bone infection")),
         ("Discuss with IM", "IM", ("into a muscle", "internal medicine")),
+        ("Metformin 500 mg PO BD AC", "AC", ("before meals",)),
+        ("Metformin 500 mg BD PC", "PC", ("after meals",)),
+        ("Transfuse 2 units PC over 4 h", "PC", ("after meals", "packed red blood cells")),
+        ("Digoxin 125 mcg PO alt die", "alt die", ("every other day",)),
+        ("Digoxin 125 mcg PO Alt.  days", "Alt.  days", ("every other day",)),
+        ("Furosemide 40 mg bis in die", "bis in die", ("twice a day",)),
+        ("Prednisolone 30 mg c\u0304 food", "c\u0304 food", ("with food",)),
+        ("R/V in clinic", "R/V", ("check-up by the team",)),
     ],
 )  # fmt: skip
 def test_all_meanings_are_given_in_capitals_and_where_an_order_writes_it_small(
@@ -76,7 +84,8 @@ def test_all_meanings_are_given_in_capitals_and_where_an_order_writes_it_small(
     ["im going home", "Hold the inhaler upright", "meet at the bus stop", "Max Miller", "Stage IV cancer",
      "She is on the top of it, or in a pet shop", "HOLD IT AND MS ON TOP",  # all capitals: capitals say nothing
      "Take 2 tablets on waking", "leave it on", "U/O and vitamin U",
-     "5-FU and 5-ASA", "AC joint", "CAP treated", "mastoid, tidy, bidder", "sit up and stop", "x3"],
+     "5-FU and 5-ASA", "AC joint", "PC 12345", "alternate", "basic food",
+     "CAP treated", "mastoid, tidy, bidder", "sit up and stop", "x3"],
 )  # fmt: skip
 def test_what_is_written_like_one_and_is_none_is_left(line: str) -> None:
     assert read(line) == {}

@@ -16,9 +16,10 @@ from localmed.domain.errors import UsageError
 from localmed.domain.parts import DepartmentPart, LinePart, TermPart, UnexplainedPart
 from localmed.domain.patient import EntryKind, RecordEntry
 from localmed.people import history
+from localmed.presentation.answer import view
 from localmed.presentation.order import line as order_line
-from localmed.presentation.order import terms_by_line
-from localmed.presentation.views import PartView
+from localmed.presentation.order import terms_by_line, with_cited_sources
+from localmed.presentation.views import CitationView, PartView, SourceView, StatementView
 from localmed.site import records
 from localmed.site.audit import Audit
 from localmed.site.session import Session, caller_of
@@ -204,7 +205,9 @@ def test_an_order_is_explained_and_its_leaflet_released_by_name(copied_clients: 
     assert "http-equiv" not in leaflet.text, "the policy of the reply is that of every page"
     today = date.today().isoformat()
     page = reader.get(page.url.path)
-    assert said("explain.released", name="Ward nurse Ada", date=today) in page.text
+    released = message("explain.released", name="Ward nurse Ada", date=today)
+    for shown in (page, reader.get(f"{page.url.path}/sheet")):
+        assert f"<strong>{said('explain.for_staff', released=released)}</strong>" in shown.text, "on paper too"
     assert said("explain.not_released") not in page.text
     assert said("answer.purpose.explain") not in page.text
     assert reader.get(path, params={"language": "zh"}).text.count("<article") == 1
@@ -293,6 +296,17 @@ def test_a_term_stands_beside_the_line_that_it_is_in() -> None:
 def test_only_a_line_that_is_a_stop_and_a_medicine_says_that_it_is_stopped(written: str, told: bool) -> None:
     shown = order_line(LinePart(written), "en")
     assert (said("explain.stop") in [row.text for row in shown.rows]) is told
+
+
+def test_an_orders_page_lists_only_the_sources_that_it_cites() -> None:
+    def cited(marker: str) -> PartView:
+        return PartView("x", statements=(StatementView("x", (CitationView(marker, "p", 0, 1, "x"),)),))
+
+    sources = tuple(SourceView(marker, "x", (), (), "p", "x") for marker in "123")
+    shown = replace(view(Answer(AnswerStatus.ANSWERED, "x", "en", (), (), (), PROVENANCE)), sources=sources)
+    read = with_cited_sources(shown, [(PartView("line"), [cited("1")])], [cited("3")])
+    assert [one.marker for one in read.sources] == ["1", "3"]
+    assert with_cited_sources(shown, [], []) == shown, "of no order"
 
 
 def test_beside_a_line_a_term_stands_once_in_the_readers_language() -> None:

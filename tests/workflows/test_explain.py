@@ -392,6 +392,15 @@ def test_a_leaflet_numbers_its_own_sources_from_one_and_tells_a_plural_once() ->
         assert not [row.text for row in rows if ":" in row.text or "：" in row.text]
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_leaflets_line_with_a_short_form_that_nothing_explains_says_whom_to_ask(language: str) -> None:
+    answer = replace(run("Digoxin 125 mcg PO zzq XQ\nWarfarin 5 mg PO qhs"), released_by="N")
+    first, second = leaflets(answer, "2026-01-02", (language,)).split('class="order"')[1:]
+    told = in_words(message("explain.line_partly", names=("zzq", "XQ")), language)
+    assert told in first, "the name of a medicine is no short form"
+    assert told not in second
+
+
 def test_a_source_that_speaks_to_a_language_model_defines_nothing_for_a_patient() -> None:
     class Planted(Served):
         def __call__(self, request: Any) -> Any:
