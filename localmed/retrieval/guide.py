@@ -57,6 +57,7 @@ _REACHED = re.compile(  # opening hours and telephone
     r"|分机|电话|开放|时间|周一|昼夜|全天|24小时",
     re.IGNORECASE,
 )
+_TELEPHONE = re.compile(r"\b(?:ext(?:ension)?|(?:tele)?phone|tel)\b|分机|电话", re.IGNORECASE)
 _EMERGENCY = re.compile(r"\b(emergency|a ?& ?e|casualty)\b|急诊|急救", re.IGNORECASE)
 _GENERAL = re.compile(
     r"[\W_\d]|\b(?:and|the|of|accident|department|dept|unit|room|centre|center|clinic|services?|medicine|care)\b"
@@ -131,6 +132,15 @@ def row(name: str, passages: Sequence[Passage]) -> Floor | None:
             if match:
                 return Floor(match[0], passage, line.start(), line.end())
     return None
+
+
+def telephone(text: str) -> str:
+    """The cell of a table's row that gives a telephone number ("Extension: 1000"), as written, or ""."""
+    for cell in re.split(r"[;；]", text):
+        name, _, value = cell.replace("：", ":").partition(":")
+        if _TELEPHONE.search(name) and any(map(str.isdigit, value)):
+            return cell.strip()
+    return ""
 
 
 def says_where(sentence: str) -> bool:

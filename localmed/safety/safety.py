@@ -41,14 +41,16 @@ class Screening:
     subject: bool = False
 
 
-def site_message(language: str, own_words: str, crisis_line: str) -> Message:
+def site_message(language: str, own_words: str, crisis_line: str, emergency_number: str = "") -> Message:
     """The site's message to somebody in danger: its ``own_words`` in ``language`` (a setting), else the default.
 
-    ``crisis_line`` (a number) replaces ``{line}`` in the site's words, or follows them.
+    ``crisis_line`` (a number) replaces ``{line}`` in the site's words, or follows them. The default also names the
+    ``emergency_number`` ("": not told).
     """
     line = message("safety.line", number=crisis_line) if crisis_line else ""
     if not own_words:
-        return message("safety.message", line=line)
+        known = message("safety.emergency_line", number=emergency_number, line=line) if emergency_number else line
+        return message("safety.message", line=known)
     words = render(line, language) if isinstance(line, Message) else ""
     text = own_words.replace("{line}", words) if "{line}" in own_words else f"{own_words}{words}"
     return message("literal", text=text)

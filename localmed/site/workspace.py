@@ -159,7 +159,8 @@ class Workspace:
     def _safety(self) -> tuple[tuple[str, Message], ...]:
         site = self.settings.workflows
         chosen = (("en", site.safety_en), ("zh", site.safety_zh))
-        return tuple((language, site_message(language, text, site.crisis_line)) for language, text in chosen)
+        numbers = (site.crisis_line, site.emergency_number)
+        return tuple((language, site_message(language, text, *numbers)) for language, text in chosen)
 
     def screen(self, text: str) -> None:
         """Raise ``UsageError`` with the site's safety message for a text of a person in danger, by rules alone.

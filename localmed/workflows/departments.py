@@ -144,12 +144,23 @@ def departments(complaint: str, filters: SearchFilter, plan: Plan, provenance: P
         parts = [replace(part, lower=part in lower) for part in parts]
     made = from_one(replace(begun, status=status, parts=tuple(parts), evidence=evidence, verification=account))
     nothing = () if parts or concern else (NO_DEPARTMENT,)
+    always = always_told(provenance.emergency_number, _telephone(parts))
     return replace(made, notes=(*made.notes, *notes, *nothing, *overdue(made.evidence), always))
 
 
-def always_told(number: str) -> Message:
-    """What every page says of emergencies; ``number`` is the site's emergency number ("": not told)."""
-    return message("departments.always", number=number_to_call(number))
+def always_told(number: str, in_guide: str = "") -> Message:
+    """What every page says of emergencies; ``number`` is the site's emergency number ("": not told).
+
+    Without it the guide's own row for emergencies is quoted, ``in_guide``, which may hold inside the hospital only.
+    """
+    known = message("departments.number_in_guide", cell=in_guide) if in_guide and not number else number_to_call(number)
+    return message("departments.always", number=known)
+
+
+def _telephone(parts: Sequence[DepartmentPart]) -> str:
+    """The telephone number in the guide's row for all emergencies, as written there, or ""."""
+    quoted = (one.text for part in parts if guide.is_for_all_emergencies(part.name) for one in part.statements)
+    return next(filter(None, map(guide.telephone, quoted)), "")
 
 
 def _unusable(complaint: str, filters: SearchFilter) -> Message | None:

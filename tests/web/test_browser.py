@@ -346,12 +346,16 @@ def test_no_word_of_a_table_is_broken(client: Clients, browser: OpenWindow) -> N
 
 
 def test_enter_looks_for_the_department(client: Clients, browser: OpenWindow) -> None:
-    window = browser(client)
+    window = browser(client, viewport={"width": 1280, "height": 500})
     window.sign_in("reader", "/departments")
     window.page.wait_for_selector("#question:focus")
-    window.page.keyboard.type("crushing chest pain")
+    window.page.fill("#question", "crushing chest pain and sweating since this morning. " * 8)
     window.page.keyboard.press("Enter")
-    window.page.wait_for_selector("[data-answer] .notice")
+    window.page.wait_for_selector("[data-focus]:focus")
+    for shown in (".asked.screen", ".notice"):
+        place = window.page.locator(f"[data-answer] {shown}").bounding_box()
+        assert place
+        assert 0 < place["y"] < place["y"] + place["height"] < 500, shown
     first = window.page.url
     window.page.keyboard.press("Escape")
     window.page.keyboard.press("/")

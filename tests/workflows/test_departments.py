@@ -50,7 +50,7 @@ from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Cite, Judge, Search, Shown
 from tests.fakes import HashedWords, described, import_into, opened, write
 from tests.scripted import ScriptedChat
-from tests.values import PROVENANCE, evidence
+from tests.values import PROVENANCE, evidence, in_words
 from tests.words import phrase, said
 from tests.workflows.driving import fed
 
@@ -265,6 +265,26 @@ def test_nothing_readable_is_a_clean_outcome(complaint: str) -> None:
 def test_the_sites_emergency_number_is_named() -> None:
     answer, _ = replay("My heart races", [], filters=SearchFilter(), number="120")
     assert answer.notes == (NO_GUIDE, message("departments.always", number="120"))
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ("Department: Emergency Department; Floor: Ground floor; Extension: 1000", "Extension: 1000"),
+        ("Department: Emergency Department; Floor: Ground floor; Tel. no.: 555 1000", "Tel. no.: 555 1000"),
+        ("Department: Emergency Department; Floor: Ground floor; Open: 24 hours", ""),
+    ],
+)
+def test_without_the_sites_number_the_row_of_the_guide_is_quoted(row: str, told: str) -> None:
+    table = replace(EMERGENCY_EVIDENCE, marker="3", passage=replace(evidence("3", row, "Where").passage, table=True))
+    searches = (search_result(HEART_EVIDENCE), search_result(EMERGENCY_EVIDENCE))
+    for number in ("", "120"):
+        both, chosen = (HEART_EVIDENCE, EMERGENCY_EVIDENCE), (advised(HEART_EVIDENCE),)
+        results = [searches, both, chosen, (True,), search_result(table), (table,)]
+        answer, _ = replay("crushing chest pain", results, number=number)
+        assert answer.notes[-1] == always_told(number, told)
+    assert told in in_words(always_told("", told))
+    assert always_told("120", told) == always_told("120")
 
 
 def test_departments_are_shown_in_the_readers_language() -> None:

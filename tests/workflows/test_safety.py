@@ -140,6 +140,7 @@ def test_the_message_names_the_crisis_line_where_the_site_gives_one(language: st
     assert "12345" in site_text("", "12345")
     assert site_text("Call {line}", "12345").count("12345") == 1
     assert site_text("Own words.", "") == "Own words."
+    assert in_words(site_message(language, "", "12345", "120"), language).count("120") == 1
 
 
 def test_the_message_is_in_the_questions_language_and_the_sites_own_words() -> None:

@@ -361,7 +361,9 @@
             if (form.isConnected && form !== box && !answer.contains(form)) form.hidden = true; // its place is the answer's page now
             history.pushState(null, "", shownPath = value.path);
             const heading = answer.querySelector("[data-focus]");
-            if (heading) heading.focus();
+            if (!heading) continue;
+            heading.focus({ preventScroll: true }); // by itself it comes to the middle, and what warns above it is cut
+            (answer.querySelector(".answer > .notice") ?? heading).scrollIntoView({ block: "nearest" });
           }
         }
       }
