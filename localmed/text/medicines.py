@@ -177,6 +177,13 @@ def names(text: str) -> frozenset[str]:
     return frozenset(name for mention in mentions(text) for name in (*mention.ingredients, *mention.classes))
 
 
+def meant(text: str) -> frozenset[str]:
+    """The ingredients that ``text`` names, and the classes that it names by themselves or by a wider word."""
+    words, of = _wider(False)
+    wider = (name for match in words.matches(fold(text)) for name in of[match.name])
+    return frozenset(chain(wider, *(it.ingredients or it.classes for it in mentions(text))))
+
+
 def met_by(allergy: str, text: str) -> tuple[str, ...]:
     """The names in ``text`` with an ingredient or class of ``allergy``, or of a class that may react like it.
 

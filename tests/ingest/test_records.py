@@ -361,8 +361,8 @@ def own(name: str = NAME, **more: str) -> dict[str, Any]:
 
 def test_a_hospitals_own_fields() -> None:
     record = read(json.dumps(own(physical_examination="体温： 43℃ ， 血压： 200/50mmHg"), ensure_ascii=False).encode())
-    assert (record.age, record.sex, record.problems, record.allergies) == (76, "female", (), ("青霉素",))
-    assert "高血压，否认糖尿病" in [entry.text for entry in record.entries if entry.kind is EntryKind.UNREAD]
+    assert (record.age, record.sex, record.problems, record.allergies) == (76, "female", ("高血压",), ("青霉素",))
+    assert "否认糖尿病" in [entry.text for entry in record.entries if entry.kind is EntryKind.UNREAD]
     assert len(record.notes) == 2
     assert NAME not in str(asdict(record))
     with pytest.raises(InputError, match="more than one patient"):
@@ -478,6 +478,22 @@ def test_a_medicine_outside_a_clear_list_is_named_with_its_words(written: str) -
         ("Past medical history: AF on warfarin\nMeds: warfarin 3 mg od", ("warfarin 3 mg od",)),
         ("Meds: 1. Metformin 500 mg bd 2. Ramipril 5 mg od", ("Metformin 500 mg bd", "Ramipril 5 mg od")),
         ("Medications: as per chart", ()),
+        ("Medication on admission: aspirin 75 mg od", ("aspirin 75 mg od",)),
+        ("- current meds: aspirin 75 mg od", ("aspirin 75 mg od",)),
+        ("Meds: aspirin 75 mg od\nNKDA. Brother had a stroke. No heart failure.", ("aspirin 75 mg od",)),
+        ("Meds: aspirin 75 mg od\nNot taking any anticoagulant.", ("aspirin 75 mg od",)),
+        ("Meds: warfarin 3 mg od, aspirin 75 mg od\nNot taking any anticoagulant.", ("aspirin 75 mg od",)),
+        ("Meds: ibuprofen 400 mg tds\nStatins stopped.", ("ibuprofen 400 mg tds",)),
+        ("Meds: simvastatin 40 mg nocte, aspirin 75 mg od\nStatins stopped.", ("aspirin 75 mg od",)),
+        ("Meds: aspirin 75 mg od\nNot taken because of a stroke.", ()),
+        ("Meds: aspirin 75 mg od; stopped due to stroke", ()),
+        ("Meds:\nRamipril 5 mg od; warfarin 3 mg od (stopped)", ("Ramipril 5 mg od",)),
+        ("Meds: ramipril 5 mg od (started 3 weeks ago)", ("ramipril 5 mg od (started 3 weeks ago)",)),
+        ("Meds: ramipril 5 mg od (started 3 weeks ago, now stopped)", ()),
+        ("Meds: ramipril 5 mg od (last week)", ()),
+        ("用药情况：华法林 3mg 每晚一次；\n父亲服阿司匹林 100mg；\n氨氯地平 5mg。",
+         ("华法林 3mg 每晚一次", "氨氯地平 5mg")),
+        ("用药：比索洛尔 5mg 每日1次（外院新加）", ("比索洛尔 5mg 每日1次（外院新加）",)),
     ],
 )  # fmt: skip
 def test_a_clear_list_of_medicines(written: str, medicines: tuple[str, ...]) -> None:
@@ -508,6 +524,14 @@ def test_a_clear_list_of_medicines(written: str, medicines: tuple[str, ...]) -> 
         ("Problems: r/o PE; maternal diabetes; query UTI", (), ["r/o PE", "maternal diabetes", "query UTI"]),
         ("既往史：高血压（-），糖尿病（-）", (), ["高血压（-），糖尿病（-）"]),
         ("诊断：肺炎？", (), ["肺炎？"]),
+        ("诊断：1.高血压病3级 很高危 2.心房颤动 3.2型糖尿病", ("高血压病3级 很高危", "心房颤动", "2型糖尿病"), []),
+        ("诊断：1.肺炎? 2.高血压 3.父亲糖尿病", ("高血压",), ["肺炎?", "父亲糖尿病"]),
+        ("PMH: asthma (never ventilated), gout", ("gout",), ["asthma (never ventilated)"]),
+        ("PMH: DVT, PE (ruled out)", (), ["DVT, PE (ruled out)"]),
+        ("PMH: stroke, MI (parents)", (), ["stroke, MI (parents)"]),
+        ("PMH: stroke 2016, no weakness", ("stroke 2016",), ["no weakness"]),
+        ("PMH: DVT, no evidence on scan", (), ["DVT, no evidence on scan"]),
+        ("Past problem list: gout", ("gout",), []),
     ],
 )
 def test_a_list_of_problems(written: str, problems: tuple[str, ...], quoted: list[str]) -> None:
@@ -522,6 +546,11 @@ def test_allergies_on_one_line_and_what_follows_them_is_quoted() -> None:
     record = text("Allergies: penicillin. Sulfa. Latex. PMH: gout.\nLives alone.")
     assert (record.allergies, record.problems) == (("penicillin",), ("gout",))
     assert of_kind(record, EntryKind.UNREAD) == ["Sulfa", "Latex", "Lives alone"]
+
+
+def test_words_are_cut_at_no_decimal_point_and_no_time() -> None:
+    for written in ("Results 12/3: Na 121, glucose 3.2 mmol/L at 06:00, HbA1c 44", "Seen at 3.15 and at 06:00, K 5.4"):
+        assert {entry.words for entry in text(written).entries} == {written}
 
 
 @pytest.mark.parametrize(("heading", "item"), [("Allergies: ", "penicillin (rash, 2 years)"), ("过敏史：", "青霉素")])
@@ -648,6 +677,11 @@ def test_a_list_goes_on_over_lines_that_surely_belong_to_it(
         "检验：2019年肌酐清除率60，现为25 mL/min",
         "检验：肌酐清除率由60降至25 mL/min",
         "检验：肌酐清除率60，复测25",
+        "BP lying 128/70, standing 98/60",
+        "Results 12/3: K 6.2\nResults 1/3: Na 130",
+        "K 6.2 (was 3 weeks ago)",
+        "Seen last year.\nO/E: BP 150/90",
+        "既往血压 185/105mmHg",
     ],
 )
 def test_a_value_that_may_be_of_another_time_is_quoted(written: str) -> None:
@@ -664,6 +698,9 @@ def test_a_value_that_may_be_of_another_time_is_quoted(written: str) -> None:
         ("Problems:\n- Gout\n- No asthma", ["Gout"]),
         ("Problems:\nNo gout,\nasthma", []),  # a sentence over two lines
         ("Problems:\n- Gout\n- Asthma\n- All possible, none sure", []),
+        ("Problems:\n1. Gout\n2. Asthma\nDenies chest pain. Never smoked.", ["Gout", "Asthma"]),
+        ("Problems:\n1. Gout\n2. Asthma\nRuled out after a stroke", []),
+        ("Problems:\n1. Pulmonary embolism\n   excluded on CT\n2. Gout", []),
     ],
 )
 def test_a_doubtful_line_of_a_marked_list_casts_doubt_on_itself(written: str, problems: list[str]) -> None:
@@ -719,7 +756,17 @@ def test_a_pregnancy_without_a_word_of_doubt(written: str, pregnant: bool | None
         ("Na 12 tablets a day", {}),
         ("Obs: T 38.2, BP 98/60, HR 112/min regular, SpO2 91% on air, weight 71 kg",
          {"systolic blood pressure": 98, "diastolic blood pressure": 60, "heart rate": 112, "oxygen saturation": 91,
-          "weight": 71}),
+          "weight": 71, "temperature": 38.2}),
+        ("Labs 07:10: INR 5.8 (was 2.6 four weeks ago), K 4.2 (H)", {"INR": 5.8, "potassium": 4.2}),
+        ("SH: ex-smoker 20 pack years, lives with wife\nO/E: HR 112 reg", {"heart rate": 112}),
+        ("Results: Na 121 mmol/L (L), glucose 3.2 mmol/L at 06:00, Cr 118 µmol/L",
+         {"sodium": 121, "glucose": 3.2, "creatinine": 118}),
+        ("72 y/o woman, 58 kg", {"weight": 58}),
+        ("72 y/o woman, lifts 58 kg", {}),
+        ("Wt: 62 kg\nVitals: wt down 1.2 kg", {"weight": 62}),
+        ("年龄：67岁 体重：70kg", {"weight": 70}),
+        ("血压升高，最高185/105mmHg。\n查体：P 96次/分，R 18次/分，BP 168/96mmHg", {"heart rate": 96,
+         "respiratory rate": 18, "systolic blood pressure": 168, "diastolic blood pressure": 96}),
     ],
 )  # fmt: skip
 def test_a_line_of_values_under_its_heading(written: str, values: dict[str, float]) -> None:
@@ -796,6 +843,12 @@ def test_what_tells_who_somebody_is_goes_and_what_he_is_stays() -> None:
         ("过敏史：青霉素，否认以上", ()),
         ("过敏史：否认青霉素、头孢过敏，否认食物过敏", ()),
         ("Allergies: penicillin, latex: none", ()),
+        ("Allergy status: codeine - vomiting (intolerance)", ("codeine - vomiting (intolerance)",)),
+        (
+            "ALLERGIES:\n 1. Penicillin - anaphylaxis\n 2. Latex\n NKDA to eggs. No allergy to nuts.",
+            ("Penicillin - anaphylaxis", "Latex"),
+        ),
+        ("ALLERGIES:\n 1. Penicillin\n 2. Latex\n None confirmed.", ()),
     ],
 )
 def test_an_allergy_before_a_denial_of_something_else(written: str, allergies: tuple[str, ...]) -> None:
@@ -890,8 +943,7 @@ def test_a_value_is_no_medicine() -> None:
 
 def test_a_number_before_a_heading_is_no_list_number() -> None:
     record = text("T 39.1. Bloods: Na 131 mmol/L, K 4.2 mmol/L")
-    assert {one.name: one.value for one in record.results} == {"sodium": 131, "potassium": 4.2}
-    assert "T 39.1" in of_kind(record, EntryKind.UNREAD)
+    assert {one.name: one.value for one in record.results} == {"sodium": 131, "potassium": 4.2, "temperature": 39.1}
 
 
 def test_a_number_right_behind_a_chinese_word_is_struck() -> None:

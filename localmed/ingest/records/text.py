@@ -3,9 +3,8 @@
 - *Problems*, *medicines* and *allergies* are the entries under their own headings. A list that may deny, stop or plan
   something, or concern another person, is quoted instead. A list of problems or medicines goes on over the lines below
   as long as each of them only names conditions, or medicines with an amount or directions.
-- *Results* are the values on lines of values under a heading of results; elsewhere those of sentences that neither
-  themselves nor by the words above them may speak of another time or person, deny or aim at something, name a medicine,
-  or list several values.
+- *Results* are the values of sentences that neither themselves nor by the words above them may speak of another time or
+  person, deny or aim at something, name a medicine, or list several values.
 - *Age* and *sex* are as labelled, else as in the first sentence with an age.
 - Any other medicine is *named* with its sentence, unless it was named before and this sentence may say that it is
   stopped.
@@ -20,7 +19,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -46,21 +45,28 @@ OPENING = 300  # characters in which the first age may stand
 ITEM_WORDS = 8  # of an English entry; a longer one is a sentence
 ITEM_CHARACTERS = 24  # of a Chinese entry
 UNLISTED_WORDS = 3  # of a medicine that no table names
+BEFORE = 8  # blanks before a heading or the number of an item
 MOST = 300  # entries; further unread text is not quoted, which a note states
 STRUCK_WORDS = 4  # of an item that is only an identifier: "Date of birth […]"
+NEAR = 20  # characters before a value that say that it is another time's
 RESULTS = 2_000  # of a record; with more no value is read
 
 CONDITIONS = ("conditions", "complaints")  # of the table of synonyms
 _KINDS = {"problems": EntryKind.PROBLEM, "medications": EntryKind.MEDICINE, "allergies": EntryKind.ALLERGY}
 _TABLE = table("records")
 _KNOWN = "|".join(
-    rf"(?P<{name}>(?:(?:{in_characters(one['before'])}) )?(?:{in_characters(one['en'])})|{in_characters(one['zh'])})"
+    rf"(?P<{name}>(?:(?:{in_characters(one['before'])}) )?(?:{in_characters(one['en'])})"
+    rf"(?: (?:{in_characters(one['after'])}))?|(?:{in_characters(one['zh'])})(?:情况)?)"
     for name, one in _TABLE["headings"].items()
 )
+_WHEN = r"(?: \d{1,2}/\d{1,2}(?!/))?(?: \d{1,2}:\d\d)?"  # "Labs 14/06 07:10:"
+_DATE = re.compile(r"\d{1,2}/\d{1,2}")
+_COLON = r"(?<!\d(?=:\d\d))[:：]"  # not of a time
 _HEADING = re.compile(
-    rf"(?:^|(?<=[.。;；,，\n]))[ \t]{{0,8}}(?:#+ {{0,4}}|(?<!\d\.)\d{{1,2}}[.)、] {{0,4}})?(?:{_KNOWN})"
-    r"(?:[ \t]{0,4}(?:[:：]|(?=\n)|[-–] )|(?:(?<=(?-i:PMH))|(?<=(?-i:DH))) )"
-    r"|(?:^|(?<=[.。;；\n]))[ \t]{0,8}(?P<other>[^\n.。;；:：,，]{1,80})[:：]",
+    rf"(?:^|(?<=[.。;；,，\n]))[ \t]{{0,8}}(?:#+ {{0,4}}|[-*•·] ?|(?<!\d\.)\d{{1,2}}[.)、] {{0,4}})?(?:{_KNOWN}){_WHEN}"
+    rf"(?:[ \t]{{0,4}}(?:{_COLON}|(?=\n)|[-–] )|(?:(?<=(?-i:PMH))|(?<=(?-i:DH))) )"
+    rf"|(?:^|(?<=[。;；\n])|(?<=\.)(?=\s))[ \t]{{0,8}}(?P<other>(?:[^\n.。;；:：,，]|(?<=\d):(?=\d\d)){{1,80}})"
+    rf"{_COLON}",
     re.IGNORECASE,
 )
 _SENTENCE = re.compile(rf"(?:[^.。;；\n]|\.(?=\S)){{1,{SENTENCE_CHARACTERS}}}")
@@ -68,23 +74,26 @@ _COMMA_PART = re.compile(r"[^,，、]+")
 _BLANK_LINE = re.compile(r"\n[ \t]*\n|\Z")
 _NEW_LINE = re.compile(r"[ \t]*\n")
 _END = re.compile(r"\.(?!\S)|[。\n]|\Z")  # the end of a list on the line of its heading
-_NUMBERED, _LINE_END = re.compile(r"[ \t]*1[.)、][ \t]"), re.compile(r"\n|\Z")  # "1. Asthma 2. Gout" is one list
-_LINE = re.compile(r"[^\n]+")
+_LINE_END = re.compile(r"\n|\Z")
+_NUMBER = re.compile(r"(?<![^\s:：])(\d{1,2})[.)、](?!\d(?!型))[ \t]*")  # "3.2型糖尿病" is the third item
 _REST = re.compile(r"[.。][ \t]*([^.。\n]+)")
-_ALL = re.compile(r"\b(?:all|both|above|these|those|everything)\b|均|都|全部|以上|上述", re.IGNORECASE)
-_RESULTS = re.compile(r"(?:[^\n。]|\.(?=\d))+")  # a sentence or line of values
+_ALL = re.compile(r"\b(?:all|both|above|these|those|they|them|it|everything)\b|均|都|全部|以上|上述", re.IGNORECASE)
 _NEXT_LINE = re.compile(r"[ \t]*\n([^\n]*[^\s][^\n]*)")
 _STAGE = re.compile(r"\d+[ab]?(?![a-z\d])")
 # Of the ward, not taken at home.
 _NEW_ORDER = re.compile(r"\b(?:iv|im|stat|infusion)\b|静滴|静推|静脉|肌注|立即", re.IGNORECASE)
 _CLAUSE = re.compile(r"[^;；\n]*[^;；\s][^;；\n]*")
 _ON_ITS_LINE = re.compile(r"[^.。;；\n]+(?:\.(?=\S)[^.。;；\n]*)*")
-_DENIAL = re.compile(r"[,，]\s*(?P<denied>(?:否认|denies\b|no\b(?! known))[^,，;；\n]{2,})", re.IGNORECASE)
-_ITEM = re.compile(r"(?:\([^()\n]*\)|（[^（）\n]*）|(?<=\d),(?=\d)|(?!\s\d{1,2}[.)、]\s)[^,，、;；\n])+")
+_DENIAL = re.compile(
+    r"[,，]\s*(?P<denied>(?:否认|denies\b|no\b(?! (?:known|longer|more|evidence|signs?)\b))[^,，;；\n]{2,})",
+    re.IGNORECASE,
+)
+_ITEM = re.compile(r"(?:\([^()\n]*\)|（[^（）\n]*）|(?<=\d),(?=\d)|[^,，、;；\n])+")
+_LINE = re.compile(r"[^\n]+")
 _BULLET = re.compile(r"[\s\-*•·]*(?:\d{1,2}[.)、](?!\d)\s*)?")
 _MARKED = re.compile(r"\s*(?:[-*•·]|\d{1,2}[.)、])")
 _SAYS = re.compile(rf"[{HAN}]|(?:[^\W\d_]\W*){{3}}|[^\W\d_]\W*\d")  # more than a mark or a title
-_LETTER, _DIGIT, _CAPITAL = re.compile(r"[^\W\d_]"), re.compile(r"\d"), re.compile(r"[\s\-*•·]*[A-Z]")
+_LETTER, _DIGIT = re.compile(r"[^\W\d_]"), re.compile(r"\d")
 _DIRECTIONS, _LITTLE = cues("records", "directions"), cues("records", "little")
 _WORD = re.compile(r"[^\W\d_]+")
 _NOT_NOW, _RELATIVE, _REACTION = (cues("records", name) for name in ("not_now", "relative", "quoted"))
@@ -101,6 +110,8 @@ _DOUBT = (cues("negation", "record"), _NOT_NOW, cues("records", "unsure"), _RELA
 _AIMED, _QUALIFIERS = cues("records", "aimed"), cues("records", "qualifiers")
 _HARM, _OTHER_TIME = cues("records", "not_taken"), cues("records", "other_time")
 _BRACKET = re.compile(r"[(（][^()（）\n]*[)）]")
+_BRACKET_BEHIND = re.compile(rf"(?<=[^\s,，;；]){_BRACKET.pattern}|(?<=[^\s,，;；] ){_BRACKET.pattern}")
+_BEGUN, _TIME = cues("records", "begun"), cues("records", "time")
 _AIM = re.compile(r"\b(?:target|aim|goal|range)\b|目标|\d ?[-–] ?\d", re.IGNORECASE)
 _YEAR = re.compile(r"(?<![\d.])(?:19|20)\d\d(?![\d.])")  # medicines or values of another time
 _NOTHING = {name: in_characters(words) for name, words in _TABLE["nothing"].items()}
@@ -109,22 +120,34 @@ _SAYS_NONE = re.compile(
     rf"|(?:{_NOTHING['begins_zh']})(?:{_NOTHING['zh']})*)[\s.。]*",
     re.IGNORECASE,
 )
+_NO_ALLERGY_TO = re.compile(r"(?:nkd?a|no (?:known )?(?:drug )?allerg(?:y|ies)) to\b", re.IGNORECASE)
+_HAS = re.compile(r"\s*(?:(?:had|has|died|of|with|from|an?|any)\s+)*|[患死有于]*", re.IGNORECASE)
 
 # Values: a name, a number (or a pressure) and its unit; in brackets perhaps the normal range.
-_COMMA = re.compile(r"[,，;；。]|\.(?!\S)")
 _VALUE = re.compile(  # behind a medicine that is also measured: "glucose 9.1", not "potassium 8 mmol tds"
     r"(?:\s*(?:was|is|of|[:=]))?\s*\d[\d.]*(?!\s*(?:m?g|mcg|ml|tab|cap|[%\d.])|\s*mmol\s+(?:bd|tds|od|daily))"
 )
-_RANGE = re.compile(r"[(（\[][^()（）\[\]\n]{0,24}\d[\d.]*\s?[-–~]\s?\d[\d.]*[^()（）\[\]\n]{0,12}[)）\]]")
-_GOES_ON = re.compile(r"\s*(?:[-–~～<>≥≤/(（]|to\b|at\b|以上|以下|至|到)")
+_ONCE = cues("records", "once")
+_ONCE_BEFORE = re.compile(rf"(?:{_ONCE.pattern})[a-z]*[\s:：]*$", re.IGNORECASE)
+_WITHIN = r"[^()（）\[\]\n]{0,24}"
+_NOTE = re.compile(  # "(H)", "(3.5-5.1)", "(was 2.6 last week)", not "(was 2 weeks ago)"; "at 06:00"
+    r"[ \t]{0,2}(?:[(（\[](?:\s?(?:[HL]{1,2}|high|low|高|低|偏高|偏低|[↑↓])\s?\*{0,2}\s?"
+    rf"|{_WITHIN}\d[\d.]*\s?[-–~]\s?\d[\d.]*{_WITHIN}"
+    rf"|{_WITHIN}(?:{cues('records', 'earlier').pattern})[a-z]*[\s:：为]*\d+(?:\.\d+)?"
+    rf"(?![\d.]*\s?(?:[/年月周天日-]|days?|weeks?|months?|years?)){_WITHIN})[)）\]]|(?<=\s)at \d{{1,2}}:\d\d\b)",
+    re.IGNORECASE,
+)
+_GOES_ON = re.compile(r"[ \t]*(?:[-–~～<>≥≤/(（]|to\b|at\b|以上|以下|至|到)")
 _TO_NEXT = re.compile(r"\s*(?:[-–~～]|to\b|至|到)\s*\d")
 _TREND = re.compile(  # not in "SpO2 91"
     r"(?<![^\W\d_])(?<![^\W\d_]\d)\d[,，]?\s+(?:(?:->|→|=>|to|then)\s*)?\d(?!0\^)|\d[,，、]\d|->|→|=>"
 )
 _PRESSURE = re.compile(r"[\s\-*•·]*(?:bp\b|blood pressure|血压)", re.IGNORECASE)
-_NAMED_VALUE = re.compile(
-    r"[\s\-*•·]*[^\W\d_][\w+./() -]{0,40}?[\s:：=]{0,4}\d[\d.]*(?:\s?/\s?\d+)?\s?(?:[^\s\d][^\s]{0,24}(?: m[²2])?)?\s*"
+_KILOGRAMS = re.compile(r"(?<=[,，;；|])\s*(\d{2,3}(?:\.\d)?)\s?(?:kg|公斤)(?=\s*(?:[,，;；|]|$))")
+_PRESSURES = re.compile(
+    r"(?:(?a:\bbp\b)|blood pressure|血压)[^\d.;；。\n]{0,24}(\d{2,3}/\d{2,3})[^.;；。\n]{0,60}", re.IGNORECASE
 )
+_FURTHER_PRESSURE = re.compile(r"(?<![\d./])(\d{2,3})/(\d{2,3})(?![\d/])")
 
 # Age and sex.
 _SEXES = {"f": "female", "female": "female", "女": "female", "m": "male", "male": "male", "男": "male"}
@@ -235,29 +258,43 @@ class _Prose:
         self.text, self.folded, self.language = text, fold(aligned(text)), detect(text)
         self.mentions = medicines.mentions(self.folded)
         self.allergens = medicines.allergens(self.folded)
-        self.measured = list(measures.measured(self.folded))
+        self.measured = [*measures.measured(self.folded), *_further_pressures(self.folded)]
         headings = [mark for mark in _HEADING.finditer(text) if not _is_entry(mark)]
         self._headings = {mark.end(): mark.start() for mark in headings}
-        starts, ends = [0, *self._headings], [*self._headings.values(), len(text)]
+        self._numbers = list(_list_numbers(text, headings))
+        marks = sorted([*(mark.span() for mark in headings), *self._numbers])
+        starts, ends = [0, *(end for _, end in marks)], [*(start for start, _ in marks), len(text)]
         pieces = (_SENTENCE.finditer(text, start, end) for start, end in zip(starts, ends, strict=True))
         self.sentences = [match.span() for piece in pieces for match in piece if match[0].strip()] or [(0, len(text))]
         self._starts = [start for start, _ in self.sentences]
-        self.lists = [self._list(mark, end) for mark, end in zip(headings, ends[1:], strict=True) if not mark["other"]]
+        self.measured += _bare_weight(self)
+        ends = [*(mark.start() for mark in headings[1:]), len(text)]
+        self.lists = [self._list(mark, end) for mark, end in zip(headings, ends, strict=False) if not mark["other"]]
         self._listed = {one.start for one in self.lists}
         self.lists += [it for one in self.lists if one.name == "allergies" for it in self._further_allergies(one)]
 
     def _list(self, heading: re.Match[str], until: int) -> _List:
         """A list ends with its sentence or line; a numbered one with its line; one on new lines with a blank line.
 
-        One on the heading's own line goes on over lines that surely belong to it.
+        One on the heading's own line goes on over lines that surely belong to it, and behind a separator.
         """
         start, name = heading.end(), heading.lastgroup or ""
-        in_line = _LINE_END if _NUMBERED.match(self.text, start) else _END
+        in_line = _LINE_END if self.pieces(start, until)[0][0] > start else _END
         last = (_BLANK_LINE if _NEW_LINE.match(self.text, start) else in_line).search(self.text, start, until)
         end = last.start() if last else until
-        while (line := _NEXT_LINE.match(self.text, end, until)) and _continues(name, line[1]):
-            end = line.end()
+        while (line := _NEXT_LINE.match(self.text, end, until)) and (
+            _goes_on(name, self.text[end - 1], line[1]) or _continues(name, line[1])
+        ):
+            end = min(line.end(), _END.search(self.text, line.start(1)).start())  # type: ignore[union-attr]  # there is an end
         return _List(name, start, end, until)
+
+    def pieces(self, start: int, end: int) -> list[tuple[int, int]]:
+        """``start:end`` between the numbers of its items."""
+        first = bisect_left(self._numbers, (start, 0))
+        within = self._numbers[first : bisect_left(self._numbers, (end, 0))]
+        starts, ends = [start, *(last for _, last in within)], [*(first for first, _ in within), end]
+        pieces = zip(starts, ends, strict=True)
+        return [piece for piece in pieces if self.text[slice(*piece)].strip()] or [(start, end)]
 
     def _further_allergies(self, one: _List) -> Iterator[_List]:
         """The sentences behind allergies that tell of one too: "Co-trimoxazole: rash"."""
@@ -268,21 +305,28 @@ class _Prose:
     def sentence(self, place: int) -> tuple[int, int]:
         return self.sentences[max(0, bisect_right(self._starts, place) - 1)]
 
+    def is_headed(self, sentence: int) -> bool:
+        return sentence in self._headings
+
+    def date(self, one: _List) -> str:
+        """The date in the heading of a list, or ""."""
+        return " ".join(_DATE.findall(self.text, self._headings[one.start], one.start))
+
     def line_end(self, place: int) -> int:
         """Where the line of ``place`` ends, or the next headed list begins."""
         begins = (start for end, start in self._headings.items() if end > place and end in self._listed)
         return min(_LINE_END.search(self.text, place).start(), *begins, len(self.text))  # type: ignore[union-attr]  # there is an end
 
     @cached_property
-    def stopped_ingredients(self) -> frozenset[str]:
-        """The ingredients that a sentence, or a heading of no known list, may say are not taken."""
+    def stopped(self) -> frozenset[str]:
+        """The ingredients and classes that a sentence, or a heading of no known list, may say are not taken."""
         known = {one.start for one in self.lists}
-        doubtful = []
-        for mention in self.mentions:
-            first, last = self.sentence(mention.start)
+        stopped = set[str]()
+        for first, last in self.sentences:
             heading = first if first in known else self._headings.get(first, first)
-            doubtful += [mention] if _NOT_NOW.search(_without_aims(self.text[heading:last])) else []
-        return frozenset(name for mention in doubtful for name in mention.ingredients)
+            if _NOT_NOW.search(_without_notes(self.text[heading:last])):
+                stopped |= medicines.meant(self.text[first:last])
+        return frozenset(stopped)
 
     def entry(self, kind: EntryKind, start: int, end: int, text: str = "") -> RecordEntry:
         """An entry at ``start:end``; its words are the sentence and a heading right before it."""
@@ -295,6 +339,26 @@ class _Prose:
 def _tells_of_a_reaction(sentence: str) -> bool:
     """Whether a sentence tells of a reaction to a medicine, without doubt."""
     return bool(_REACTION.search(sentence) and medicines.mentions(sentence)) and not _is_doubtful(sentence)
+
+
+def _list_numbers(text: str, headings: Sequence[re.Match[str]]) -> Iterator[tuple[int, int]]:
+    """Where the numbers of numbered lists stand: 1 behind a heading or on a new line, and from there on in sequence."""
+    starts = [mark.start() for mark in headings]
+    last, line_end = 0, 0
+    for match in _NUMBER.finditer(text):
+        start, number = match.start(), int(match[1])
+        place = bisect_right(starts, start) - 1
+        behind = headings[place].end() if place >= 0 else 0  # the last heading's end
+        alone = text[max(0, start - BEFORE) : start].rstrip(" \t")[-1:] in ("", "\n")
+        first = number == 1 and (alone or (start - behind <= BEFORE and not text[behind:start].strip()))
+        if start >= behind and (first or (number == last + 1 and (alone or start < line_end))):
+            yield match.span()
+            last, line_end = number, _LINE_END.search(text, start).start()  # type: ignore[union-attr]  # there is an end
+
+
+def _goes_on(name: str, last: str, line: str) -> bool:
+    """Whether a list of medicines goes on below a line that ends with the separator ``last``."""
+    return name == "medications" and (last in ";；" or (last in ",，、" and not _is_doubtful(line)))
 
 
 def _is_entry(heading: re.Match[str]) -> bool:
@@ -314,20 +378,59 @@ def _continues(name: str, line: str) -> bool:
     return name == "problems" and not _is_doubtful(line) and all(map(_is_condition, items))
 
 
+def _conditions(folded: str) -> list[synonyms.Named]:
+    return [one for one in synonyms.named(folded) if any(synonyms.is_in(it, one.written) for it in CONDITIONS)]
+
+
 def _is_condition(item: str) -> bool:
     """Whether an item is only the name of a condition, with a stage or the like."""
     item = fold(item).strip(" .。")
     item = fold(abbreviations.meaning(item, "en")) or item  # "NBM" and "ECG" are short forms too
-    named = [one for one in synonyms.named(item) if any(synonyms.is_in(it, one.written) for it in CONDITIONS)]
+    named = _conditions(item)
     rest = item
     for one in reversed(named):
         rest = f"{rest[: one.start]} {rest[one.end :]}"
     return bool(named) and not _LETTER.search(_QUALIFIERS.sub(" ", _STAGE.sub(" ", rest)))
 
 
-def _without_aims(text: str) -> str:
-    """``text`` without brackets that say what a value should be: "warfarin 3 mg (target INR 2.5)"."""
-    return _BRACKET.sub(lambda match: " " if _AIM.search(match[0]) and measures.mentioned(match[0]) else match[0], text)
+def _without_notes(text: str) -> str:
+    """``text`` without brackets on what a value should be, or since when a medicine is taken: "(target INR 2.5)"."""
+    return _BRACKET.sub(lambda match: " " if _is_aim(match[0]) or _is_begun(match[0]) else match[0], text)
+
+
+def _is_aim(bracket: str) -> bool:
+    return bool(_AIM.search(bracket) and measures.mentioned(bracket))
+
+
+def _is_begun(bracket: str) -> bool:
+    rest = bracket.strip("(（） )")
+    begun = _BEGUN.match(rest)
+    return bool(begun) and not _LETTER.search(_TIME.sub(" ", _DIRECTIONS.sub(" ", _BEGUN.sub(" ", rest))))
+
+
+def _casts_doubt(line: str, doubtful: Callable[[str], bool]) -> bool:
+    """Whether what stands behind a list may be about it: it is doubtful, and speaks of all, or its first sentence names
+    nothing of its own.
+    """
+    if _ALL.search(line):
+        return doubtful(line)
+    sentences = (match[0].strip() for match in _SENTENCE.finditer(line))
+    first = next((it for it in sentences if it and not _SAYS_NONE.fullmatch(it)), "")
+    return doubtful(first) and not (
+        _names_a_medicine(first) or _NO_ALLERGY_TO.match(first) or _denies_a_condition(first)
+    )
+
+
+def _names_a_medicine(sentence: str) -> bool:
+    return bool(medicines.mentions(sentence) or medicines.meant(sentence))
+
+
+def _denies_a_condition(sentence: str) -> bool:
+    """Whether a sentence begins with a denial, or a relative, and a condition: "Denies chest pain"."""
+    begins = _SAYS_NONE.match(sentence) or _RELATIVE.match(sentence)
+    named = [one.start for one in _conditions(fold(aligned(sentence)))]
+    sure = begins and named and not (_NOT_NOW.search(sentence) or _HARM.search(sentence))
+    return bool(begins and sure and _HAS.fullmatch(sentence[begins.end() : named[0]]))
 
 
 def _is_doubtful(text: str) -> bool:
@@ -346,7 +449,7 @@ def _read_lists(prose: _Prose) -> Iterator[RecordEntry]:
 
 
 def _items(prose: _Prose, start: int, end: int) -> Iterator[tuple[int, int]]:
-    for match in _ITEM.finditer(prose.text, start, end):
+    for match in chain.from_iterable(_ITEM.finditer(prose.text, *piece) for piece in prose.pieces(start, end)):
         first = match.start() + len(_BULLET.match(match[0])[0])  # type: ignore[index]  # it matches nothing as well
         if text := prose.text[first : match.end()].rstrip(" \t.。"):
             yield first, first + len(text)
@@ -357,33 +460,59 @@ def _line_after(prose: _Prose, one: _List) -> str:
 
 
 def _read_other_list(prose: _Prose, one: _List) -> Iterator[RecordEntry]:
-    """Problems or allergies. A list of lines without bullets or numbers is doubtful as a whole, one on a line between
-    semicolons.
+    """Problems or allergies. Of lines with bullets or numbers each stands for itself, and any other is quoted. Lines
+    without are doubtful as a whole, what stands on the heading's line between semicolons.
 
-    Of allergies what stands before a denial of something else is not: "对青霉素过敏，否认食物过敏史".
+    A bracket casts doubt on its item alone, a denial on what stands behind it.
     """
-    text = prose.text[one.start : one.end]
-    lines = [line for line in text.split("\n") if line.strip()]
-    apart = all(_MARKED.match(line) for line in lines) and not _ALL.search(text)
-    whole = len(lines) > 1 and not apart and _is_doubtful(text)
-    for clause in _clauses(prose, one):
-        doubt = whole or _is_doubtful(prose.text[slice(*clause)])
-        for start, end in [clause] if doubt else _items(prose, *clause):
-            item = prose.text[start:end]
-            treated = one.name == "problems" and bool(medicines.mentions(item))  # "AF (on apixaban)"
-            if _LETTER.search(item) and (doubt or not treated or _examine_item(item)[2]):
-                unsure = doubt or treated or not _is_short(item)
-                yield prose.entry(EntryKind.UNREAD if unsure else _KINDS[one.name], start, end)
+    text, spans = prose.text[one.start : one.end], _LINE.finditer(prose.text, one.start, one.end)
+    lines = [match.span() for match in spans if match[0].strip()]
+    below = len(lines) > 1 and bool(_NEW_LINE.match(prose.text, one.start))
+    marked = below and bool(_MARKED.match(prose.text, *lines[0]))
+    beside = {span for span in lines if marked and not _MARKED.match(prose.text, *span)}
+    around = (prose.text[slice(*span)] for span in lines if span in beside or _ALL.search(prose.text, *span))
+    whole = any(_casts_doubt(line, _is_doubtful) for line in around) if marked else below and _is_doubtful(text)
+    for start, end in _clauses(prose, one):
+        doubt = (
+            whole
+            or _span_of(lines, start) in beside
+            or _is_doubtful(_BRACKET_BEHIND.sub(_kept_if_of_all, prose.text[start:end]))
+        )
+        for item in [(start, end)] if doubt else _items(prose, start, end):
+            yield from _read_item(prose, one.name, *item, doubt)
+
+
+def _span_of(spans: Sequence[tuple[int, int]], place: int) -> tuple[int, int]:
+    """The last of ``spans`` that begins at ``place`` or before."""
+    return spans[max(0, bisect_right(spans, (place, 1 << 60)) - 1)]
+
+
+def _read_item(prose: _Prose, name: str, start: int, end: int, doubt: bool) -> Iterator[RecordEntry]:
+    item = prose.text[start:end]
+    treated = name == "problems" and bool(medicines.mentions(item))  # "AF (on apixaban)"
+    if _LETTER.search(item) and (doubt or not treated or _examine_item(item)[2]):
+        unsure = doubt or treated or _is_doubtful(item) or not _is_short(item)
+        yield prose.entry(EntryKind.UNREAD if unsure else _KINDS[name], start, end)
+
+
+def _kept_if_of_all(bracket: re.Match[str]) -> str:
+    """A bracket that may be about more than its item: of all, of a relative, or only a word of doubt."""
+    rest = bracket[0]
+    for cue in _DOUBT:
+        rest = cue.sub(" ", rest)
+    own = _LETTER.search(rest) and not (_ALL.search(bracket[0]) or _RELATIVE.search(bracket[0]))
+    return " " if own else bracket[0]
 
 
 def _clauses(prose: _Prose, one: _List) -> Iterator[tuple[int, int]]:
-    for clause in _CLAUSE.finditer(prose.text, one.start, one.end):
-        start, end = clause.span()
-        denial = _DENIAL.search(prose.text, start, end) if one.name == "allergies" else None
-        if denial and not _ALL.search(denial[0]):
-            yield start, denial.start()
-            start = denial.start("denied")
-        yield start, end
+    for piece in prose.pieces(one.start, one.end):
+        for clause in _CLAUSE.finditer(prose.text, *piece):
+            start, end = clause.span()
+            denial = _DENIAL.search(prose.text, start, end)
+            if denial and not _ALL.search(denial[0]):
+                yield start, denial.start()
+                start = denial.start("denied")
+            yield start, end
 
 
 def _is_short(item: str) -> bool:
@@ -396,27 +525,26 @@ def _read_medicines(prose: _Prose, one: _List) -> Iterator[RecordEntry]:
     """The entries of a list of medicines.
 
     One that is only a medicine, amount and directions is taken if two of three entries have a name or an amount, no
-    word of the list, or of the line after it, casts doubt, and no sentence of the record may stop the medicine. A line
-    that names a medicine casts doubt on this line alone, unless it speaks of all.
+    word of the list, or of the line after it, casts doubt, and no sentence of the record may stop the medicine. What
+    stands between semicolons and names a medicine casts doubt on itself alone, unless it speaks of all.
     """
 
-    def doubtful(line: str) -> bool:
-        return any(cue.search(_without_aims(line)) for cue in (*_DOUBT, _HARM, _YEAR, _QUOTED))
+    def doubtful(text: str) -> bool:
+        return any(cue.search(_without_notes(text)) for cue in (*_DOUBT, _HARM, _YEAR, _QUOTED))
 
-    behind, text = _line_after(prose, one), prose.text[one.start : one.end]
-    around = (*text.split("\n"), *(() if medicines.mentions(behind) else (behind,)))
-    around = tuple(line for line in around if not _SAYS_NONE.fullmatch(line))  # "NKDA"
-    sure = not any(doubtful(line) and (_ALL.search(line) or not medicines.mentions(line)) for line in around)
-    lines = [match.span() for match in _LINE.finditer(prose.text, one.start, one.end) if not doubtful(match[0])]
+    pieces = prose.pieces(one.start, one.end)
+    clauses = [match.span() for piece in pieces for match in _CLAUSE.finditer(prose.text, *piece)] or pieces
+    around = (*(prose.text[slice(*span)] for span in clauses), _line_after(prose, one))
+    clear = {span for span in clauses if not doubtful(prose.text[slice(*span)])}
     items = [(span, *_examine_item(prose.text[slice(*span)])) for span in _items(prose, one.start, one.end)]
-    plain = {span for span, *_ in items if any(first <= span[0] < last for first, last in lines)}
+    plain = {span for span, *_ in items if _span_of(clauses, span[0]) in clear}
     known = [is_named or has_amount for span, is_named, has_amount, _ in items if span in plain]
-    sure = sure and len(known) - sum(known) <= sum(known) // 2
+    sure = not any(_casts_doubt(text, doubtful) for text in around) and len(known) - sum(known) <= sum(known) // 2
     for span, is_named, has_amount, others in items:
         if (
             sure
             and span in plain
-            and prose.stopped_ingredients.isdisjoint(medicines.ingredients(prose.text[slice(*span)]))
+            and prose.stopped.isdisjoint(medicines.names(prose.text[slice(*span)]))
             and (not others if is_named else has_amount and others <= UNLISTED_WORDS)
         ):
             yield prose.entry(EntryKind.MEDICINE, *span)
@@ -426,7 +554,7 @@ def _read_medicines(prose: _Prose, one: _List) -> Iterator[RecordEntry]:
 
 def _examine_item(item: str) -> tuple[bool, bool, int]:
     """Whether an entry names a medicine, whether it has an amount, and the number of words besides directions."""
-    rest = fold(_without_aims(item))
+    rest = fold(_without_notes(item))
     mentions = medicines.mentions(rest)
     for mention in reversed(mentions):
         rest = f"{rest[: mention.start]} {rest[mention.end :]}"
@@ -439,30 +567,38 @@ def _examine_item(item: str) -> tuple[bool, bool, int]:
 
 
 def _read_results(prose: _Prose) -> Iterator[Measured]:
-    """The values that occur once in the record: on lines of values under a heading of results, or in sentences
-    elsewhere without doubt.
-    """
+    """The values of sentences without doubt that occur once in the record."""
     if len(prose.measured) > RESULTS:
         return
     values = defaultdict[str, set[float]](set)
-    for result in prose.measured:
+    found = sorted((it for it in prose.measured if not _is_of_another_time(prose.folded, it)), key=lambda it: it.start)
+    starts = [it.start for it in found]
+    for result in found:
         if not _is_range(prose.text, result):
             values[result.name].add(result.value)
-    found, starts = sorted(prose.measured, key=lambda it: it.start), sorted(it.start for it in prose.measured)
 
     def once(start: int, end: int) -> Iterator[Measured]:
         inside = found[bisect_left(starts, start) : bisect_left(starts, end)]
         return (it for it in inside if len(values[it.name]) == 1)
 
-    for span in _lines_of_results(prose):
-        yield from once(*span)
     for span in _sentences_with_values(prose):
         yield from (it for it in once(*span) if _is_plain(prose.text, it))
 
 
 def _is_plain(text: str, value: Measured) -> bool:
     """Whether a value in a sentence is one number: no bound, range, rate or second value."""
-    return not measures.BOUND.search(text, value.start, value.end) and not _GOES_ON.match(text, value.end)
+    note = _NOTE.match(text, value.end)
+    goes_on = _GOES_ON.match(text, note.end() if note else value.end)
+    return not measures.BOUND.search(text, value.start, value.end) and not goes_on
+
+
+def _further_pressures(folded: str) -> Iterator[Measured]:
+    """The pressures behind a named one in its sentence: "BP lying 128/70, standing 98/60"."""
+    for first in _PRESSURES.finditer(folded):
+        for match in _FURTHER_PRESSURE.finditer(folded, first.end(1), first.end()):
+            if int(match[1]) >= 70 and 30 <= int(match[2]) < int(match[1]):
+                for name, number in zip((measures.SYSTOLIC, measures.DIASTOLIC), match.groups(), strict=True):
+                    yield Measured(name, float(number), f"{number} mmHg", "", *match.span())
 
 
 def _is_range(text: str, value: Measured) -> bool:
@@ -470,26 +606,30 @@ def _is_range(text: str, value: Measured) -> bool:
     return bool(_TO_NEXT.match(text, value.end))
 
 
-def _lines_of_results(prose: _Prose) -> Iterator[tuple[int, int]]:
-    for start, end, doubtful in _sections_of_results(prose):
-        lines = _RESULTS.finditer(prose.text, start, end)
-        sure = (line for line in lines if not doubtful and not _is_doubtful(_without_missing(line[0])))
-        yield from (line.span() for line in sure if _is_values(line[0]))
+def _is_of_another_time(text: str, value: Measured) -> bool:
+    """Whether right before a value it says that it was another time's: "血压最高185/105", "baseline creatinine 90"."""
+    return bool(
+        _ONCE.search(text, value.start, value.end)
+        or _ONCE_BEFORE.search(text[max(0, value.start - NEAR) : value.start])
+    )
 
 
-def _without_missing(text: str) -> str:
-    """``text`` without parts between commas that name a measure and no number: "INR not done" is about the INR."""
+def _values_alone(text: str) -> str:
+    """``text`` without notes on values, and parts between commas that name a measure and no number: "INR not done"."""
     return _COMMA_PART.sub(
-        lambda part: part[0] if _DIGIT.search(part[0]) or not measures.mentioned(part[0]) else " ", text
+        lambda part: part[0] if _DIGIT.search(part[0]) or not measures.mentioned(part[0]) else " ",
+        _NOTE.sub(" ", text),
     )
 
 
 def _sections_of_results(prose: _Prose) -> Iterator[tuple[int, int, bool]]:
-    """Start, end, and whether anything in the section may be of another time or person."""
-    for one in prose.lists:
-        if one.name == "results":
-            section = prose.text[one.start : one.until]
-            yield one.start, one.until, any(cue.search(section) for cue in (_RELATIVE, _OTHER_TIME, _YEAR))
+    """Start, end, and whether anything in the section may be of another time or person, as under one of two dates."""
+    sections = [one for one in prose.lists if one.name == "results"]
+    dates = {prose.date(one) for one in sections} - {""}
+    for one in sections:
+        section = _values_alone(prose.text[one.start : one.until])
+        other = len(dates) > 1 and bool(prose.date(one))
+        yield one.start, one.until, other or any(cue.search(section) for cue in (_RELATIVE, _OTHER_TIME, _YEAR))
 
 
 def _sentences_with_values(prose: _Prose) -> Iterator[tuple[int, int]]:
@@ -497,34 +637,25 @@ def _sentences_with_values(prose: _Prose) -> Iterator[tuple[int, int]]:
     aim at something, name a medicine, or give several values of one measure ("6.2 5.4 4.7").
     """
     doubtful = [(first, last) for first, last, doubt in _sections_of_results(prose) if doubt]
-    before, doubt_above = 0, False
+    before, doubt_above, in_section = 0, False, False
     for start, end in prose.sentences:
-        around = prose.text[before:end]  # with a heading above it
+        around = _values_alone(prose.text[before:end]).replace("年龄", "")  # with a heading above it
         has_values = bool(_DIGIT.search(around))
         doubt = any(cue.search(around) for cue in (_NOT_NOW, _RELATIVE, _OTHER_TIME, _YEAR))
-        doubt_above = doubt or (has_values and doubt_above)
-        doubt_here = any(first <= start < last for first, last in doubtful) or _is_doubtful(_without_missing(around))
-        doubt_here = doubt_here or bool(_AIMED.search(around)) or _names_a_medicine(prose, start, end)
+        doubt_above = doubt or (has_values and doubt_above and not (in_section and prose.is_headed(start)))
+        in_section = in_section or prose.is_headed(start)
+        doubt_here = any(first <= start < last for first, last in doubtful) or _is_doubtful(around)
+        doubt_here = doubt_here or bool(_AIMED.search(around)) or _speaks_of_a_medicine(prose, start, end)
         if has_values and not (doubt_above or doubt_here or _TREND.search(prose.text[start:end])):
             yield start, end
         before = end
 
 
-def _names_a_medicine(prose: _Prose, start: int, end: int) -> bool:
+def _speaks_of_a_medicine(prose: _Prose, start: int, end: int) -> bool:
     """Whether a sentence names a medicine: its value may be a rule or a dose; potassium is both."""
     measured = [(it.start, it.end) for it in prose.measured if start <= it.start < end]
     inside = (it for it in prose.mentions if start <= it.start < end)
     return any(not any(first <= it.start < last for first, last in measured) for it in inside)
-
-
-def _is_values(line: str) -> bool:
-    """Whether each number of a line has its own name: "eGFR 34, WBC 12.3", not "eGFR 70, recheck 34"."""
-    clauses = (clause for clause in _COMMA.split(_RANGE.sub("", line)) if _DIGIT.search(clause))
-    return all(
-        _NAMED_VALUE.fullmatch(clause)
-        and (measures.mentioned(clause) or _PRESSURE.match(clause) or _CAPITAL.match(clause))
-        for clause in clauses
-    )
 
 
 def _result_entry(prose: _Prose, kind: EntryKind, result: Measured) -> RecordEntry:
@@ -544,15 +675,26 @@ def _read_labels(prose: _Prose) -> Iterator[RecordEntry]:
             yield prose.entry(kind, *match.span(), text)
 
 
+def _opening(prose: _Prose) -> tuple[int, int] | None:
+    """The first sentence with an age."""
+    for start, end in prose.sentences:
+        if start < OPENING and (_SHORT.match(prose.text, start, end) or _AGE.search(prose.folded, start, end)):
+            return start, end
+    return None
+
+
+def _bare_weight(prose: _Prose) -> Iterator[Measured]:
+    """The weight beside an age: "72 y/o woman, 58 kg"."""
+    for start, end in filter(None, [_opening(prose)]):
+        for match in _KILOGRAMS.finditer(prose.folded, start, end):
+            yield Measured("weight", float(match[1]), match[0].strip(), "", *match.span())
+
+
 def _read_opening(prose: _Prose) -> Iterator[RecordEntry]:
     """Age and sex in the first sentence with an age, if it has one person, one age and one sex."""
-    for start, end in prose.sentences:
-        short, ages = _SHORT.match(prose.text, start, end), list(_AGE.finditer(prose.folded, start, end))
-        if start >= OPENING or short or ages:
-            break
-    else:
-        return
-    if start >= OPENING or _RELATIVE.search(prose.folded, start, end):
+    start, end = _opening(prose) or (0, 0)
+    short, ages = _SHORT.match(prose.text, start, end), list(_AGE.finditer(prose.folded, start, end))
+    if start == end or _RELATIVE.search(prose.folded, start, end):
         return
     if short:
         yield prose.entry(EntryKind.AGE, *short.span("age"), short["age"])
