@@ -21,11 +21,13 @@ from localmed.text.spelling import LEAST, by_shape, errors, is_english, is_near,
 from localmed.text.tables import table
 
 SEVERE = (180, 120)  # mmHg, from which guidelines speak of a severe or emergency hypertension
+RAISED = (140, 90)  # mmHg, from which they speak of hypertension
 LOW = 90  # mmHg systolic
 VERY_HIGH = {
     "en": ("very high blood pressure", "hypertension", "hypertensive emergency"),
     "zh": ("血压极高", "高血压", "高血压急症"),
 }
+HIGH = {"en": ("high blood pressure", "hypertension"), "zh": ("高血压",)}
 TOO_LOW = {"en": ("low blood pressure", "hypotension"), "zh": ("低血压",)}
 _PRESSURE = re.compile(
     r"(?P<called>(?:\bbp\b|blood pressure|血压)\D{0,6})?(?<![\d./])(?P<both>(?P<high>\d{2,3})\s?/\s?(?P<low>\d{2,3}))"
@@ -130,6 +132,8 @@ def _pressures(typed: str, spoken: str) -> Iterator[Reading]:
             yield Reading(
                 match["both"], ", ".join(VERY_HIGH[spoken][:most]), called=() if beside else VERY_HIGH[spoken]
             )
+        elif match["called"] and low < high and (high >= RAISED[0] or low >= RAISED[1]):
+            yield Reading(match["both"], ", ".join(HIGH[spoken][:most]))
         elif match["called"] and low < high < LOW:
             yield Reading(match["both"], ", ".join(TOO_LOW[spoken][:most]), called=() if beside else TOO_LOW[spoken])
 
