@@ -22,7 +22,6 @@ from localmed.text.negation import after_denial, denied
 from localmed.text.tables import Names
 
 FIRST = 3  # sections that are seen: entries of dictionaries stand behind them
-SEVERAL = 2  # things that a first section lacks
 DEPARTMENTS = range(8, 400)  # headings of a guide to departments; a book has more
 ENTRIES, ENTRY = 20, {"en": 120, "zh": 40}  # headings of a dictionary at least; characters of most entries at most
 _PLACE = re.compile(
@@ -44,7 +43,7 @@ def of_sections(found: Sequence[Section], read: Question, analyse: Analyse, docu
 
 def _fullest_first(found: Sequence[Section], read: Question) -> Sequence[Section]:
     """``found`` with sections on a dangerous value before others, of these what lacks less first; without such a value
-    one of the first few that lacks nothing before a first one that lacks several things.
+    one of the first few that lacks nothing before others.
 
     "INR 9, vitamin K": what is to be done at such an INR before what to eat.
     """
@@ -52,9 +51,7 @@ def _fullest_first(found: Sequence[Section], read: Question) -> Sequence[Section
     if values and not things(read, NAMED):
         return sorted(found, key=lambda one: len(one.lacks) if values & {*one.lacks} else 0)
     place = next((place for place, one in enumerate(found[:FIRST]) if not one.lacks), 0)
-    if not place or len(found[0].lacks) < SEVERAL:
-        return found
-    return (found[place], *found[:place], *found[place + 1 :])
+    return (*found[place : place + 1], *found[:place], *found[place + 1 :])
 
 
 def _entries_later(
