@@ -197,16 +197,12 @@ class AllergyPart:
 
 
 @dataclass(frozen=True, slots=True)
-class InteractionPart:
-    """A medicine of the record that interacts with one that the sources name, by the concept graph (``source``).
-
-    Without a source, in older stored answers: ``statements`` name both together.
-    """
+class InteractionPart(_NoStatements):
+    """A medicine of the record that interacts with one that the sources name, by the concept graph (``source``)."""
 
     entry: RecordEntry
     named: str
     source: str
-    statements: tuple[Statement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

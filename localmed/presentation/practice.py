@@ -23,7 +23,6 @@ from localmed.domain.patient import EntryKind, RecordEntry
 from localmed.presentation.neutral import one_line, words
 from localmed.presentation.statements import statement_view
 from localmed.presentation.views import PartView, Row, StatementView
-from localmed.text import medicines
 from localmed.text.language import aligned, fold
 from localmed.text.measures import by_name, by_other_kidney_value, measured
 from localmed.text.publications import named
@@ -90,12 +89,9 @@ def allergy(part: AllergyPart, language: str) -> PartView:
 
 
 def interaction(part: InteractionPart, language: str) -> PartView:
-    """The record's words, and what the concept graph or the sources say."""
-    code = "ebm.interaction" if part.source else "ebm.together"
-    warning = message(
-        code, words=_quoted(part.entry, language), own=_written(part), name=part.named, source=part.source
-    )
-    return _first([Row("", words(warning, language))], part.statements, language)
+    """The record's words, and what the concept graph says."""
+    told = message("ebm.interaction", words=part.entry.text, name=part.named, source=part.source)
+    return _first([_told(told, (_original(part.entry),), language)], (), language)
 
 
 def caution(part: CautionPart, language: str) -> PartView:
@@ -136,18 +132,6 @@ def _told(told: Message, originals: Sequence[str], language: str) -> Row:
 
 def _called(measure: str, language: str) -> str:
     return by_name(measure).chinese if language == "zh" else measure
-
-
-def _quoted(entry: RecordEntry, language: str) -> str:
-    """The record's words in quotation marks: of a list its own item, of prose the medicine and the sentence."""
-    own = entry.words == entry.text or (entry.kind is not EntryKind.NAMED and entry.text in entry.words)
-    told = message("record.quoted", words=entry.text)
-    return words(told if own else message("record.read_from", text=entry.text, words=entry.words), language)
-
-
-def _written(part: InteractionPart) -> str:
-    """The medicines of the entry as it writes them, without amounts: the sources say nothing of those."""
-    return ", ".join(dict.fromkeys(it.written for it in medicines.mentions(part.entry.text))) or part.entry.text
 
 
 def _first(rows: Sequence[Row], statements: Sequence[Statement], language: str) -> PartView:
