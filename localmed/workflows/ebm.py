@@ -36,7 +36,7 @@ from localmed.domain import (
 )
 from localmed.domain.findings import Finding, Line
 from localmed.domain.parts import InteractionPart, NotJudgedPart, PicoPart, RecordPart, SourceLevelPart
-from localmed.domain.patient import Measured, PatientRecord
+from localmed.domain.patient import EntryKind, Measured, PatientRecord
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.conflicts import differences
 from localmed.retrieval.marks import PARAGRAPH, begins_with_a_medicine, paragraphs
@@ -73,20 +73,23 @@ class Case:
 
     @property
     def searched(self) -> str:
-        """The text to search for: the question; for a short one, with the record's first problems."""
+        """The text to search for: the question; for a short one without a condition, with the record's first problems."""
         others = self.question
         for one in medicines.mentions(self.question):
             others = others.replace(one.written, " ")
-        if self.record is None or len(content_words(others)) >= SHORT:
+        if self.record is None or self._conditions or len(content_words(others)) >= SHORT:
             return self.question
         return " ".join((self.question, *self.record.problems[:SEARCHED_PROBLEMS]))
+
+    @property
+    def _conditions(self) -> list[synonyms.Named]:
+        return [one for one in synonyms.named(fold(self.question)) if synonyms.is_in("conditions", one.written)]
 
     @property
     def named(self) -> tuple[medicines.Mention, ...]:
         """The medicines and classes that the question names; "high potassium" names none."""
         folded = fold(self.question)
-        conditions = [one for one in synonyms.named(folded) if synonyms.is_in("conditions", one.written)]
-        for one in conditions:
+        for one in self._conditions:
             folded = folded[: one.start] + " " * (one.end - one.start) + folded[one.end :]
         return tuple(it for it in medicines.mentions(folded) if not measures.mentioned(it.written))
 
@@ -225,7 +228,8 @@ def _beside_record(
     near = _quotes(answer, sections)
     fitting = [one for one in sections if not one.lacks]
     proposing = [one for one in fitting if one.marks][:PROPOSING]
-    of = _concern(case, record, [one.text for one in answer.shown], [one.text for one in _quotes(answer, proposing)])
+    read = [one.text for one in _quotes(answer, proposing, marked=True)]
+    of = _concern(case, record, [one.text for one in answer.shown], read)
     by_name = sorted({name for one in case.named for name in one.ingredients})
     classes = sorted({one.written for one in case.named if not one.ingredients})
     listed: list[InteractionPart] = []
@@ -248,9 +252,10 @@ def _beside_record(
         *warnings.allergies(
             record, (*(Quote(one.text, one) for one in answer.shown), *_told(answer, whole)), of.language
         ),
-        *(part for part, _ in said),
+        *(part for part, _ in said if part.entry.kind is not EntryKind.RESULT),
         *dict.fromkeys(listed),
         *cautions,
+        *(part for part, _ in said if part.entry.kind is EntryKind.RESULT),  # on medicines that the record lacks
         *values,
         *warnings.entries(record, library, of, told),
     )

@@ -353,6 +353,11 @@ def test_a_short_question_is_searched_with_the_first_problems_of_the_record(ques
     assert "25 mL/min" in searched[-1], "for its range"
 
 
+def test_a_short_question_on_a_condition_is_searched_as_it_is() -> None:
+    _, requests = run(question="Which antibiotic for pneumonia?")
+    assert next(it.question for it in requests if isinstance(it, Find)) == "Which antibiotic for pneumonia?"
+
+
 def test_staff_who_ask_about_an_overdose_get_their_evidence() -> None:
     asked, _ = run(question="What is the lethal dose of digoxin and how is an overdose treated in this patient?")
     assert asked.status is AnswerStatus.SECTIONS
