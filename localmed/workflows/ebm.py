@@ -73,7 +73,7 @@ class Case:
 
     @property
     def searched(self) -> str:
-        """The text to search for: the question; for a short one without a condition, with the record's first problems."""
+        """The text to search for: the question; a short one on no condition with the record's first problems."""
         others = self.question
         for one in medicines.mentions(self.question):
             others = others.replace(one.written, " ")
