@@ -221,6 +221,8 @@ def is_stopped(order: str, term: orders.OrderTerm) -> bool:
     start = order.rfind("\n", 0, term.start) + 1
     line = order[start:].partition("\n")[0]
     apart = f"{line[: term.start - start]} {line[term.end - start :]}"
+    for condition in negation.stops_when(apart):  # else it is taken
+        apart = apart.replace(condition, " ")
     return bool(
         _STOPPED.search(reaching := _COURSE.sub(" ", f"{above(order, start)} {apart}"))
         or cues("negation", "stopped").search(fold(reaching))
@@ -364,12 +366,12 @@ def definition_of(names: Sequence[str], evidence: Iterable[Evidence]) -> tuple[S
 def _warning_after(piece: Evidence, spans: Sequence[Span], end: int) -> tuple[Statement, ...]:
     """The sentence after ``end`` if it warns the patient, or asks to tell somebody, without an amount.
 
-    A sentence on another medicine is passed over.
+    A sentence on another medicine is passed over, but not on an allergy to it.
     """
     own = medicines.ingredients(piece.passage.text[:end])
     for after in [span for span in spans if span[0] >= end][:2]:
         text = piece.passage.text[slice(*after)]
-        if (named := medicines.ingredients(text)) and not named & own:
+        if (named := medicines.ingredients(text)) and not named & own and not _ALLERGIC.search(text):
             continue
         told = negation.warns(text) or _TELLS.match(text)
         return (piece.quotation(*after),) if told and len(text) <= LONGEST and not _holds_amount(text) else ()

@@ -27,6 +27,7 @@ from localmed.presentation.views import AnswerView, PartView, Row
 from localmed.text import medicines
 from localmed.text.abbreviations import abbreviations, phrases, unknown
 from localmed.text.language import detect
+from localmed.text.negation import stops_when
 
 _STOP = re.compile(r"\s*(?:\d{1,2}[.)、]\s*)?(?P<word>stop|停用|停)\s*[:：]?\s*", re.IGNORECASE)
 
@@ -52,6 +53,8 @@ def line(part: LinePart, language: str) -> PartView:
         rows.append(Row(stop["word"], words(message("explain.stop"), language)))
     elif part.stopped:
         rows.insert(0, Row("", words(message("explain.stopped"), language)))
+    if not part.stopped and stops_when(part.text):
+        rows.insert(0, Row("", words(message("explain.stops_when"), language)))
     if part.disagrees:
         rows.insert(0, Row("", words(message("explain.disagrees"), language)))
     if part.medicines:

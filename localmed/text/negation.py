@@ -119,3 +119,15 @@ def denied(clause: str, start: int) -> bool:
     if "," in between:
         return bool(re.search(r"\b(or|nor)\b", between))
     return len(between.split()) <= REACH
+
+
+_STOPS_WHEN = re.compile(
+    r"\b(?:stop|hold|withhold|omit|skip)\b(?: (?:it|dose|the dose))? (?:if|when|unless)\b[^.;；。\n]*"
+    r"|[如若当][^.;；。\n]{1,20}?(?:停|不用|暂停)[^.;；。\n]*",
+    re.IGNORECASE,
+)
+
+
+def stops_when(text: str) -> list[str]:
+    """What ``text`` says of when not to take something: "hold if HR < 55"."""
+    return [match[0] for match in _STOPS_WHEN.finditer(text)]

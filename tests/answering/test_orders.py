@@ -88,6 +88,7 @@ def test_a_long_line_of_medicines_is_read_in_time() -> None:
     ("change warfarin to apixaban 5 mg", True), ("停 warfarin", True), ("d/c warfarin", True), ("D/C'd warfarin", True),
     ("warfarin 5 mg daily", False), ("warfarin 5 mg 5/7 then stop", False), ("warfarin, then stop aspirin", True),
     ("change warfarin to 3 mg", False), ("warfarin 改为3mg", False),
+    ("warfarin 3 mg od, hold if INR > 4", False), ("warfarin 3 mg, withhold if bleeding; stop aspirin", True),
 ])  # fmt: skip
 def test_a_medicine_that_a_line_may_stop(line: str, stopped: bool) -> None:
     order = f"aspirin stopped\n{line}\naspirin stopped"
@@ -178,6 +179,7 @@ def test_a_definition_is_quoted_and_a_mention_is_not() -> None:
     [
         ("Tell us before you take it if penicillin has ever made you ill.", True),
         ("Do not drink alcohol with it.", True),
+        ("对青霉素过敏的人服用前必须告诉医生。", True),  # another medicine's name, for its allergy
         ("Take it with food.", False),
         ("Do not take more than 4 g a day.", False),  # no number is added to the order
     ],

@@ -552,9 +552,12 @@ def test_beside_what_is_held_stands_that_and_not_how_often(line: str) -> None:
     ],
 )
 def test_a_course_or_a_condition_is_no_hold(line: str) -> None:
-    (part,) = parts(run(line), LinePart)
+    answer = run(line)
+    (part,) = parts(answer, LinePart)
     assert not part.stopped
     assert "bd" in [one.written for one in part.expansions]
+    told = in_words(message("explain.stops_when"), answer.language)
+    assert (told in [row.text for one in view(answer).parts for row in one.rows]) is ("hold if" in line)
 
 
 def test_a_question_that_is_only_like_a_disclosure_is_told_to_staff_and_not_printed() -> None:
