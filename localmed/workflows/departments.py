@@ -144,17 +144,19 @@ def departments(complaint: str, filters: SearchFilter, plan: Plan, provenance: P
         parts = [replace(part, lower=part in lower) for part in parts]
     made = from_one(replace(begun, status=status, parts=tuple(parts), evidence=evidence, verification=account))
     nothing = () if parts or concern else (NO_DEPARTMENT,)
-    always = always_told(provenance.emergency_number, _telephone(parts))
+    always = always_told(provenance.emergency_number, _telephone(parts), urgent=flags not in ((), LIKENED))
     return replace(made, notes=(*made.notes, *notes, *nothing, *overdue(made.evidence), always))
 
 
-def always_told(number: str, in_guide: str = "") -> Message:
+def always_told(number: str, in_guide: str = "", urgent: bool = False) -> Message:
     """What every page says of emergencies; ``number`` is the site's emergency number ("": not told).
+
+    Where it is ``urgent`` nothing is made to depend: "go there if it gets worse" would take the warning back.
 
     Without it the guide's own row for emergencies is quoted, ``in_guide``, which may hold inside the hospital only.
     """
     known = message("departments.number_in_guide", cell=in_guide) if in_guide and not number else number_to_call(number)
-    return message("departments.always", number=known)
+    return message("departments.call" if urgent else "departments.always", number=known)
 
 
 def _telephone(parts: Sequence[DepartmentPart]) -> str:

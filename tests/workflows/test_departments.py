@@ -282,7 +282,7 @@ def test_without_the_sites_number_the_row_of_the_guide_is_quoted(row: str, told:
         both, chosen = (HEART_EVIDENCE, EMERGENCY_EVIDENCE), (advised(HEART_EVIDENCE),)
         results = [searches, both, chosen, (True,), search_result(table), (table,)]
         answer, _ = replay("crushing chest pain", results, number=number)
-        assert answer.notes[-1] == always_told(number, told)
+        assert answer.notes[-1] == always_told(number, told, urgent=True)
     assert told in in_words(always_told("", told))
     assert always_told("120", told) == always_told("120")
 
@@ -345,7 +345,7 @@ def test_below_the_safety_message_stands_the_way_to_the_emergency_department() -
     answer, _ = replay("I want to die", [both, (HEART_EVIDENCE, EMERGENCY_EVIDENCE)])
     (part,) = parts_of(answer)
     assert (answer.status, part.name, part.floor) == (AnswerStatus.SAFETY, "Emergency Department", "Ground floor")
-    assert [note.code for note in answer.notes] == ["safety.message", "departments.always"]
+    assert [note.code for note in answer.notes] == ["safety.message", "departments.call"]
 
 
 def test_the_row_of_the_guide_is_quoted_and_its_sources_are_numbered_from_one() -> None:
