@@ -37,6 +37,7 @@ from localmed.text.tables import cues
 Known: TypeAlias = Mapping[tuple[str, float], tuple[Measured, str]]  # with the record's words of what it only quotes
 INTERACTS = "interacts_with"
 QUOTED = 5  # sentences below a warning; all names stand above them
+OF_VALUE = 3  # sentences below a value
 NAMED = (EntryKind.MEDICINE, EntryKind.NAMED)
 _REACTION, _PREGNANCY = cues("records", "quoted"), cues("records", "pregnancy")
 _RELATIVE = cues("records", "relative")
@@ -187,10 +188,10 @@ def listed_interactions(record: PatientRecord, named: str, relations: Sequence[R
 def cautions(
     record: PatientRecord, near: Sequence[Quote], far: Sequence[Quote], of: Concern, told: Set[str] = frozenset()
 ) -> Iterator[CautionPart]:
-    """The record's medicines that warnings name, or whose class they name: ``far`` ones together with another medicine.
+    """The record's medicines that warnings name, or whose class they name: ``far`` ones with another medicine.
 
-    Medicines with the same lines stand together. Lines that are ``told``, and rows on another medicine, are left out; a
-    medicine's own row warns only of two (see ``entries``).
+    Medicines with the same lines stand together. Left out are lines that are ``told``, rows on another medicine, lines
+    of another language on a class, and a medicine's own row unless it names two (see ``entries``).
     """
     read = [
         one for one in dict.fromkeys((*near, *far)) if one.text not in told and not _is_on_another(one.text, of.all)
@@ -200,10 +201,7 @@ def cautions(
     together: dict[tuple[Statement, ...], list[tuple[RecordEntry, Sequence[str]]]] = {}
     for entry in _each_once(record):
         named = [
-            (
-                one.statement,
-                medicines.named_in(entry.text, one.text) if one in of_one else _named(one, taken(entry), of),
-            )
+            (one.statement, _named_in(entry, one, of, alone=one in of_one))
             for one in read
             if one in of_one or one in of_two
         ]
@@ -233,9 +231,11 @@ def _first(row: str) -> frozenset[str]:
 
 
 def _names_two(one: Quote, of: Concern) -> bool:
-    """Whether a line warns, denies or tells of an effect, and names a medicine of the record and another one."""
-    cells = _cells(one.text)
-    if not (warns(cells) or denies(fold(cells)) or tells_of_an_effect(cells)):
+    """Whether a line names a medicine of the record and another one, and warns, denies, tells of an effect, or is an
+    entry on one of them.
+    """
+    cells, own_row = _cells(one.text), begins_with_a_medicine(one.text)
+    if not (own_row or warns(cells) or denies(fold(cells)) or tells_of_an_effect(cells)):
         return False
     written = ((name, _written(name, one)) for name in of.all)
     words = {name: found for name, found in written if found}
@@ -245,6 +245,13 @@ def _names_two(one: Quote, of: Concern) -> bool:
 def _written(name: str, one: Quote) -> tuple[str, ...]:
     """The words of a line, or the heading above it, for an ingredient or its classes."""
     return medicines.named_in(name, one.text, pairs=True) or ((name,) if name in one.above else ())
+
+
+def _named_in(entry: RecordEntry, one: Quote, of: Concern, alone: bool) -> tuple[str, ...]:
+    """The words for an entry in a line; in another language than the reader's only its own name."""
+    if detect(one.text) != of.language and not medicines.ingredients(one.text) & taken(entry):
+        return ()
+    return medicines.named_in(entry.text, one.text) if alone else _named(one, taken(entry), of)
 
 
 def _named(one: Quote, own: Set[str], of: Concern) -> tuple[str, ...]:
@@ -337,7 +344,7 @@ def held_values(text: str, known: Known) -> list[Measured]:
     return [
         one
         for one, _ in known.values()
-        if measures.falls_in_sentence(text, measures.by_name(one.name), one.value, alone)
+        if measures.falls_in_sentence(text, measures.by_name(one.name), one.value, alone, apart=True)
         or measures.misses_target(text, measures.by_name(one.name), one.value)
     ]
 
@@ -376,6 +383,7 @@ def values(
     alone = _has_both_kidneys(known)
     rows = {one for one in near if one.is_row and not begins_with_a_medicine(one.text)}
     read = [one for one in dict.fromkeys((*near, *far)) if one in rows or _is_for_anybody(one, of.all)]
+    own = [one for one in read if one.text not in told and detect(one.text) == of.language]
     read = [one for one in read if one.text not in told]
 
     def is_outside(one: Quote, value: Measured) -> bool:
@@ -388,14 +396,16 @@ def values(
         if one.is_row and not (of.asked or of.proposed) & medicines.ingredients(one.text):
             return False
         ranged = measures.gives_a_range(one.text, measure)
-        held = ranged and measures.falls_in_sentence(one.text, measure, value.value, alone)
+        held = ranged and measures.falls_in_sentence(one.text, measure, value.value, alone, apart=True)
         return held or measures.misses_target(one.text, measure, value.value)
 
     for target, meets in ((True, is_outside), (False, is_met)):
         matching: dict[tuple[Statement, ...], list[tuple[Measured, str]]] = {}
         for value, words in known.values():
-            if found := _of_language((one.statement for one in read if meets(one, value)), of.language):
-                matching.setdefault(found[:QUOTED], []).append((value, words))
+            measure = measures.by_name(value.name)
+            lines = own if any(measures.gives_any_range(one.text, measure) for one in own) else read
+            if found := _of_language((one.statement for one in lines if meets(one, value)), of.language):
+                matching.setdefault(found[:OF_VALUE], []).append((value, words))
         for found, results in matching.items():
             (first, _), *further = results
             all_words = dict.fromkeys(words for _, words in results)
@@ -429,7 +439,7 @@ def known_values(record: PatientRecord) -> Known:
         (one, entry.words)
         for entry in quoted
         for one in measures.measured(fold(aligned(entry.text)))
-        if not _was_once(one, fold(aligned(entry.words)))
+        if not _was_once(one, fold(aligned(entry.words))) and not _is_aimed(one, fold(aligned(entry.words)))
     ]
     once: dict[tuple[str, float], tuple[Measured, str]] = {}
     for one, words in (*((one, "") for one in record.results), *found):
@@ -446,17 +456,23 @@ def _was_once(one: Measured, words: str) -> bool:
     return bool(re.search(rf"(?i:{_ONCE}|{_AGO}){gap}{pressure}{written}|{written}{gap}(?i:{_AGO})", words))
 
 
+def _is_aimed(one: Measured, words: str) -> bool:
+    """Whether the words before a value say that it is to be reached or kept: "keep sats 94-98"."""
+    before, number, _ = words.partition(one.written.split(" ")[0])
+    return bool(number) and bool(measures.AIMED.search(re.split(r"[,，;；。]", before)[-1]))
+
+
 def not_met(
-    record: PatientRecord, parts: Iterable[object], quotes: Iterable[Quote], language: str
+    record: PatientRecord, parts: Iterable[object], quotes: Sequence[Quote], language: str
 ) -> Iterator[Message]:
-    """What of the record is told nowhere: medicines of which ``parts`` say nothing, unknown names of listed allergies
-    and medicines; values that no range of ``quotes`` tells of, and that have none; bounds, and values of another time.
+    """What of the record is told nowhere: medicines without a row in lists of medicines; unknown names of listed
+    allergies and medicines; values that no range of ``quotes`` tells of, and that have none; bounds, and values of
+    another time.
     """
     parts = [*parts]
-    told = {one for part in parts if isinstance(part, CautionPart) for one in (part.entry, *part.others)}
-    told |= {part.entry for part in parts if isinstance(part, EntryPart | InteractionPart)}
-    if untold := [it.text for it in _each_once(record) if it not in told]:
-        yield message("ebm.no_entry", names=tuple(untold))
+    rows = {_first(one.text) for one in quotes if begins_with_a_medicine(one.text)}
+    if lacking := [it.text for it in _each_once(record) if not any(row <= taken(it) for row in rows if row)]:
+        yield message("ebm.no_entry", names=tuple(lacking))
     listed = [it for it in record.entries if it.kind in (EntryKind.ALLERGY, EntryKind.MEDICINE)]
     if unknown := [it.text for it in listed if not medicines.mentions(it.text)]:
         yield message("ebm.not_known", names=tuple(dict.fromkeys(unknown)))

@@ -155,9 +155,7 @@ def value(part: ValuePart, language: str) -> PartView:
     if other := next(filter(None, others), None):
         name = _called(other.name, language)
         row = replace(row, text=words(message("ebm.stands_for", title=row.text, name=name), language))
-    if part.target:
-        return _first([row], part.statements, language)
-    return PartView(words(message("ebm.ranges"), language), (row,), _statements(part.statements, language))
+    return _first([row], part.statements, language)
 
 
 def not_judged(part: NotJudgedPart, language: str) -> PartView:

@@ -36,6 +36,7 @@ class Measure:
     units: tuple[tuple[str, float, float], ...] = ()
     bare: bool = False
     codes: tuple[str, ...] = ()
+    healthy: float | None = None
 
     @property
     def pattern(self) -> str:
@@ -53,9 +54,8 @@ def _measure(name: str, entry: Mapping[str, Any]) -> Measure:
     low, high = entry["plausible"]
     units = tuple((pattern, scale, offset) for pattern, scale, offset in entry.get("units", ()))
     codes = tuple(entry.get("codes", ()))
-    return Measure(
-        name, entry["chinese"], entry["written"], entry["unit"], (low, high), units, entry.get("bare", False), codes
-    )
+    bare, healthy = entry.get("bare", False), entry.get("healthy")
+    return Measure(name, entry["chinese"], entry["written"], entry["unit"], (low, high), units, bare, codes, healthy)
 
 
 @cache
@@ -258,16 +258,17 @@ def falls_in(question: str, header: str, cell: str, lone: bool = False) -> bool 
     return len(own) == 1 and any(unit in own and holds(value) for value, unit in numbers(question))
 
 
-def falls_in_sentence(text: str, measure: Measure, value: float, alone: bool = False) -> bool:
+def falls_in_sentence(text: str, measure: Measure, value: float, alone: bool = False, apart: bool = False) -> bool:
     """Whether ``value`` is in a range that directly follows ``measure`` in ``text`` ("if eGFR is below 30").
 
     Targets, negations and numbers with another unit are left out. ``alone``: one kidney value does not stand for the
-    other. A range that an ordinary value is in as well says nothing of a dangerous one: "above 4.0" of glucose 28.
+    other. A range that a healthy value is in as well says nothing of a dangerous one ("above 4.0" of glucose 28), nor,
+    with ``apart``, of any.
     """
     low, high = _bounds().get(measure.name, (None, None))
-    ordinary = ((low or 0) + (high or 3 * (low or 0))) / 2
-    dangerous = (low is not None and value < low) or (high is not None and value >= high)
-    return any(holds(value) and not (dangerous and holds(ordinary)) for holds in _given(text, measure, alone))
+    dangerous = apart or (low is not None and value < low) or (high is not None and value >= high)
+    healthy = measure.healthy if dangerous else None
+    return any(holds(value) and not (healthy is not None and holds(healthy)) for holds in _given(text, measure, alone))
 
 
 @cache
@@ -337,7 +338,7 @@ def _given(
         for match in _ranges(one).finditer(folded):
             start, end = match.span("range")
             before = _CLAUSE_END.split(folded[max(0, start - CLAUSE) : start])[-1]
-            target, aimed = bool((targets or _TARGET).search(before)), bool(_AIMED.search(before))
+            target, aimed = bool((targets or _TARGET).search(before)), bool(AIMED.search(before))
             sure = target and not _CONDITION.search(before) and not _WHERE.match(folded, end)
             if sure if targets else not (target or aimed):  # "if ..., it should be below 3" is neither
                 found.append(_both(within(one, "", match["range"]), within(one, "", _also(folded, end))))
@@ -375,7 +376,7 @@ _PRESSURE_RANGE = re.compile(
 )
 _NO = re.compile(r"\b(?:no|not|never|without)\b|n't|[不未非无]")
 _OR = re.compile(r"\bor\b|或")
-_AIMED = re.compile(r"target|goal|\baim|\bkeep|urine|urinary|目标|维持|控制|尿")
+AIMED = re.compile(r"target|goal|\baim|\bkeep|urine|urinary|目标|维持|控制|尿")
 _TARGET = re.compile(  # what certainly is one
     r"\b(?:target|goal|aim)s?\b|目标|控制在|维持在|降至|降到"
     r"|(?:\b(?:should|must) be|应)(?:\s+(?:systolic|diastolic))?\s*$"

@@ -52,7 +52,7 @@ from localmed.workflows.receipts import NEAREST, PASSAGES, SECTIONS, best_of, me
 
 SEARCHED = 12  # medicines searched for together with those of the record
 LOOKED_UP = 4  # medicines looked up for interactions with those of the record
-OF_TIER = 5  # sections of each tier
+OF_TIER = 8  # sections of each tier: a ward's protocol has several
 SEARCHED_PROBLEMS = 2  # problems of the record that are searched with a short question
 SEARCHED_LIMITS = 20  # medicines of the record whose limits are searched for
 LIMITED = ("eGFR", "creatinine clearance", "potassium", "INR")  # searched with each medicine of the record
@@ -236,7 +236,7 @@ def _beside_record(
     if of.own:
         listed = yield from _listed_interactions(record, [*by_name, *sorted(of.proposed)][:LOOKED_UP])
     names, evidence = _searched(record, [*by_name, *classes, *sorted(of.proposed)]), answer.evidence
-    library, evidence, _ = yield from _search_library(
+    library, evidence, lines = yield from _search_library(
         names, filters, evidence, lambda lines: warnings.bearing(lines, record, of)
     )
     ranges, evidence, every = yield from _search_library(
@@ -260,7 +260,7 @@ def _beside_record(
         *warnings.entries(record, library, of, told),
     )
     matter = message("ebm.others_not_compared" if parts else "ebm.no_match")
-    left = warnings.not_met(record, parts, (*near, *every), of.language)
+    left = warnings.not_met(record, parts, (*near, *lines, *every), of.language)
     return (*parts, NotJudgedPart((matter, *left), first=True)), evidence
 
 

@@ -520,7 +520,8 @@ def test_a_nearer_tier_stands_first_equally_near_ones_in_their_order(
 def test_a_warning_that_names_a_medicine_of_the_record_or_its_class_is_shown(
     sentence: str, named: tuple[str, ...]
 ) -> None:
-    answer, _ = run(question="Which prophylaxis?", tiers={"guidelines": passage(sentence, "Thrombosis")})
+    question = "Which prophylaxis?" if sentence.isascii() else "哪一种？"
+    answer, _ = run(question=question, tiers={"guidelines": passage(sentence, "Thrombosis")})
     found = [one for one in answer.parts if isinstance(one, CautionPart)]
     assert [one.named for one in found] == ([named] if named else [])
     assert all(one.statements[0].text == sentence for one in found)
@@ -932,6 +933,7 @@ def test_what_was_compared_with_nothing_is_told() -> None:
     answer, _ = run(question="Which dose?", tiers=tiers, record=record)
     first = next(part for part in answer.parts if isinstance(part, NotJudgedPart))
     assert [dict(it.parameters) for it in first.matters[1:]] == [
+        {"names": ("warfarin 3 mg",)},  # without an entry in a list
         {"names": ("pnc (rash)", "little pink pill")},
         {"values": ("potassium 4.1 mmol/L", "sodium: 141 mmol/L", "creatinine clearance: <15 mL/min")},
     ]
@@ -1005,13 +1007,52 @@ def test_a_value_that_was_compared_and_one_without_a_range_are_told_apart() -> N
     assert told == [message("ebm.in_no_range", values=("eGFR 70",)), message("ebm.no_range", values=("weight 60 kg",))]
 
 
-def test_outside_a_reference_range_is_to_be_seen_first_and_other_ranges_are_not() -> None:
+def test_outside_a_reference_range_stands_before_other_ranges() -> None:
     guide = passage("The reference range of potassium is 3.5 to 5.0 mmol/L.\nPhone if potassium is above 5.5.", "Guide")
     record = replace(RECORD, entries=(), results=(Measured("potassium", 5.8, "5.8 mmol/L"),))
     answer, _ = run(question="Pillow?", record=record, of_ranges=(guide,))
-    assert [
-        (it.target, view(answer).parts[at].warning) for at, it in enumerate(answer.parts) if isinstance(it, ValuePart)
-    ] == [
-        (True, True),
-        (False, False),
+    of_values = [
+        (part.target, view(answer).parts[at].warning)
+        for at, part in enumerate(answer.parts)
+        if isinstance(part, ValuePart)
     ]
+    assert of_values == [(True, True), (False, True)]
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "told"),
+    [
+        (13.6, "When glucose is above 4.0 mmol/L, give a biscuit.", False),  # as a healthy value is
+        (13.6, "If glucose is above 11 mmol/L, look for ketones.", True),
+        (3.2, "If glucose is below 4.0 mmol/L, treat.", True),
+    ],
+)
+def test_a_range_that_a_healthy_value_is_in_tells_nothing_of_another(value: float, text: str, told: bool) -> None:
+    record = replace(RECORD, entries=(), results=(Measured("glucose", value, f"{value} mmol/L"),))
+    answer, _ = run(question="Pillow?", record=record, of_ranges=(passage(text, "Guide"),))
+    assert (ValuePart in kinds(answer)) is told
+
+
+def test_a_warning_of_another_language_on_a_class_is_left_out() -> None:
+    record = replace(RECORD, entries=(ON_WARFARIN,))
+    for text, told in (("抗凝药慎用。", False), ("华法林慎用。", True)):
+        answer, _ = run(question="Which?", tiers={"guidelines": passage(text, "Plan")}, record=record)
+        assert (CautionPart in kinds(answer)) is told, text
+
+
+def test_a_row_on_one_medicine_of_the_record_that_names_another_is_told() -> None:
+    entries = tuple(RecordEntry(EntryKind.MEDICINE, name, name) for name in ("sertraline 50 mg", "aspirin 75 mg"))
+    row = replace(passage("Medicine: Sertraline; Notes: More bleeding with aspirin", "Formulary"), table=True)
+    answer, _ = run(question="Warfarin?", record=replace(RECORD, entries=entries), of_medicines=(row,))
+    (found,) = [part for part in answer.parts if isinstance(part, CautionPart)]
+    assert (found.entry, *found.others) == entries
+    assert EntryPart not in kinds(answer), "told once"
+
+
+def test_what_a_value_should_be_is_no_value() -> None:
+    quoted = RecordEntry(EntryKind.UNREAD, "oxygen saturation: 94 %", "Plan: O2 to keep sats 94-98")
+    target = passage("The oxygen saturation target is 96 to 98 %.", "Oxygen")
+    answer, _ = run(
+        question="Oxygen?", record=replace(RECORD, entries=(quoted,), results=()), tiers={"guidelines": target}
+    )
+    assert ValuePart not in kinds(answer)
