@@ -110,6 +110,11 @@ def test_a_section_opens_the_marked_page_beside_it(client: Clients, browser: Ope
     page.keyboard.press("Escape")
     assert page.is_hidden("[data-pane]")
     assert page.evaluate("document.activeElement.matches('[data-answer] h3 a')")
+    page.goto(f"{page.url}/sheet")
+    cards = page.locator("[data-sections] .card")
+    before = cards.count()
+    page.click("[data-leave-out]")
+    assert cards.count() == before - 1, "what is not wanted on paper is left out"
     window.was_quiet()
 
 

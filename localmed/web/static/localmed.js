@@ -469,6 +469,10 @@
   });
 
   localmed.wirings.push((root) => {
+    for (const button of root.querySelectorAll("[data-leave-out]")) {
+      button.hidden = false;
+      button.onclick = () => button.closest(".card").remove();
+    }
     for (const all of root.querySelectorAll("[data-all]")) {
       all.hidden = false;
       all.onchange = () => { for (const box of all.form.querySelectorAll("tbody [type=checkbox]")) box.checked = all.checked; };
