@@ -42,10 +42,19 @@ TAKEN = ("new", "changed", "same", "moved")  # outcomes of a dry run in which th
 def form(visit: Librarian, collection: str = "") -> Response:
     """The form, and the uploads that wait."""
     names, waiting = sorted(lookups.collection_names(visit.session)), uploads.listing(visit.session)
-    most, ready = visit.site.settings.read.file_bytes, Counter(one.collection for one in _ready(visit.session))
+    most, apart = visit.site.settings.read.file_bytes, _to_choose(visit.session)
+    ready = Counter(one.collection for one in _ready(visit.session) if one not in apart)
     running = [job for job in jobs.jobs(visit.session) if job.kind == "import" and job.outcome is None]
     return pages.page(
-        visit, "upload.html", names=names, chosen=collection, waiting=waiting, most=most, ready=ready, running=running
+        visit,
+        "upload.html",
+        names=names,
+        chosen=collection,
+        waiting=waiting,
+        most=most,
+        ready=ready,
+        apart=apart,
+        running=running,
     )
 
 
@@ -248,22 +257,29 @@ def publish(
 def publish_all(visit: Librarian, collection: Annotated[str, Form()]) -> Response:
     """Publish, as one change, every readable upload of a collection that the visitor may publish.
 
-    Refuse if one would replace another document of the same file name: that one is published by itself.
+    Those with something to choose (``_to_choose``) wait on; refuse if no other is there.
     """
     session = visit.session
-    ready = [one for one in reversed(_ready(session)) if one.collection == collection]  # of one name the newest stays
-    if not ready:
+    every = [one for one in reversed(_ready(session)) if one.collection == collection]  # of one name the newest stays
+    if not every:
         raise UsageError("upload.not_looked")
-    if names := tuple(dict.fromkeys(one.name for one in ready if _by_itself(session, one, ready))):
-        raise UsageError("upload.one_by_one", names=names)
+    apart = _to_choose(session)
+    ready = [one for one in every if one not in apart]
+    if not ready:
+        raise UsageError("upload.one_by_one", names=tuple(dict.fromkeys(one.name for one in every)))
     values = {one.id: {name: value for name, value in uploads.asked(session, one).items() if value} for one in ready}
     return begin(visit, "import", documents.address(collection), uploads.publish, ready, values, ())
 
 
-def _by_itself(session: Session, one: Upload, ready: Sequence[Upload]) -> bool:
-    """Whether somebody must choose for this upload: another document has its file name, or nearly its text."""
-    olds = uploads.predecessors(session, one, uploads.asked(session, one).get("title", ""))
-    return uploads.is_another(session, one, ready) or any(not same for _, same in olds)
+def _to_choose(session: Session) -> list[Upload]:
+    """The uploads for which somebody must choose: another document has the file name, the title or nearly the text."""
+    ready = _ready(session)
+    return [
+        one
+        for one in ready
+        if uploads.is_another(session, one, [it for it in ready if it.collection == one.collection])
+        or uploads.predecessors(session, one, uploads.asked(session, one).get("title", ""))
+    ]
 
 
 def _ready(session: Session) -> list[Upload]:

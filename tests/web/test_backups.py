@@ -40,7 +40,8 @@ def test_a_backup_is_set_up_made_and_checked_in_the_window(copied_clients: Clien
 def test_how_to_restore_stops_and_starts_the_service_as_the_guide_does(copied_clients: Clients, tmp_path: Path) -> None:
     admin, folder, data = copied_clients("admin"), tmp_path / "the backups", copied_clients.settings.data
     folder.mkdir()
-    page = admin.form("/admin/backup/folder", folder=str(folder)).text
+    assert "<pre" not in admin.form("/admin/backup/folder", folder=str(folder)).text, "nothing to restore yet"
+    page = admin.form("/admin/backup/make").text
     [commands] = re.findall(r"<pre[^>]*>(.*?)</pre>", page, re.DOTALL)
     for ours, theirs in {
         f"&#39;{folder}&#39;": "/mnt/backup/localmed",

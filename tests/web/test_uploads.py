@@ -450,6 +450,23 @@ def test_a_file_of_a_stored_files_name_and_another_title_is_told_and_published_b
     assert "Hand rub" in [one.title for one in lookups.documents(session_of(copied_clients))]
 
 
+@pytest.mark.slow
+def test_of_all_that_were_read_one_with_the_title_of_a_document_in_use_waits_for_a_choice(
+    copied_clients: Clients,
+) -> None:
+    published(copied_clients, HAND, "hand.md", title="Hand rub", edition="2023-05")
+    librarian = copied_clients("librarian")
+    send(librarian, b"# Hand rub\n\nRub for ninety seconds before each operation, and note the time.\n", "new.md")
+    send(librarian, FALLS, "falls.html")
+    send(librarian, b"# Masks\n\nWear a mask within one metre of a patient who coughs.\n", "masks.md")
+    waited(copied_clients)
+    assert librarian.get("/library/upload").text.count(said("web.upload.to_choose")) == 1
+    librarian.form("/library/upload/publish", collection="ward")
+    assert [one.name for one in waiting(copied_clients)] == ["new.md"]
+    titles = [one.title for one in lookups.documents(session_of(copied_clients))]
+    assert titles.count("Hand rub") == 1
+
+
 def test_two_uploads_of_one_name_and_two_titles_are_not_published_together(copied_clients: Clients) -> None:
     librarian = copied_clients("librarian")
     send(librarian, b"# Falls\n\nRaise the bed rails at night and note each fall.\n", "protocol.md")
