@@ -22,7 +22,7 @@ def settings_of(folder: Path, text: str) -> Path:
 
 def test_presets_are_added_and_replaced_by_name(tmp_path: Path) -> None:
     tiers = load(tmp_path).tiers
-    assert tiers.presets["ebm"] == (("guideline",), ("literature",), ("book", "wiki"))
+    assert tiers.presets["ebm"] == (("guideline",), ("literature",), ("book", "wiki"), ("leaflet",))
     assert tiers.presets["patient"] == (("leaflet",), ("book", "wiki"))
     assert load(tmp_path).ask.preset == ""
     text = """
