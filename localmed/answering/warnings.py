@@ -21,6 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import cache
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -32,11 +33,14 @@ from localmed.retrieval.marks import begins_with_a_medicine
 from localmed.text import measures, medicines
 from localmed.text.language import aligned, detect, fold
 from localmed.text.negation import denies, tells_of_an_effect, warns
-from localmed.text.tables import cues
+from localmed.text.synonyms import population
+from localmed.text.tables import Names, cues
 
 Known: TypeAlias = Mapping[tuple[str, float], tuple[Measured, str]]  # with the record's words of what it only quotes
+Said: TypeAlias = "tuple[CautionPart, frozenset[str]]"  # with the texts of its lines
 INTERACTS = "interacts_with"
 QUOTED = 5  # sentences below a warning; all names stand above them
+ADULT = 18  # years
 OF_VALUE = 3  # sentences below a value
 NAMED = (EntryKind.MEDICINE, EntryKind.NAMED)
 _REACTION, _PREGNANCY = cues("records", "quoted"), cues("records", "pregnancy")
@@ -44,6 +48,13 @@ _RELATIVE = cues("records", "relative")
 _STOPPED, _NOT_STOPPED = cues("records", "stopped"), cues("records", "not_stopped")
 _ONCE, _AGO = (cues("records", name).pattern for name in ("once", "ago"))
 _CLAUSE = re.compile(r"(?:(?! [-–] )[^,，;；。.])+")
+_ALLERGY_LIST = re.compile(r"\W*(?:\w+ )?allerg\w*[^:：\n]{0,12}[:：]|\W*过敏史?[:：]", re.IGNORECASE)
+_A_VALUE = re.compile(  # "CRP 246", "lactate 2.4 mmol/L", not "smokes 20 a day"
+    r"[^\W\d_][^\d,，;；。\n]{0,24}?[<>≤≥]?\d[\d.,]*+(?:\s?/\s?\d++)?(?!\s?[年月周天日岁支包次])"
+    r"(?:\s?(?:[^\s\w]\S{0,14}|[^\s/]{0,8}/\S{1,14}|[a-zµμ]{1,3}))?",
+    re.IGNORECASE,
+)
+_AGE = re.compile(r"(?:^|[;；] ?)(?:age|适用年龄|年龄)\b ?[:：]", re.IGNORECASE)  # a column
 _PARTS = re.compile(r"[,，;；。]|\.(?!\d)")
 _BETWEEN = re.compile(r"[;；]\s*")  # cells of a row
 _AND = re.compile(r"\s*(?:and\b|并?且|和|及)\s*", re.IGNORECASE)  # a cell between two ranges, or before the second
@@ -113,6 +124,8 @@ def taken(entry: RecordEntry) -> frozenset[str]:
     own = medicines.ingredients(entry.text)
     if entry.kind is EntryKind.MEDICINE:
         return own
+    if _ALLERGY_LIST.match(entry.words):
+        return frozenset()
     return own - {name for one in medicines.allergens(entry.words) for name in one.ingredients}
 
 
@@ -186,16 +199,17 @@ def listed_interactions(record: PatientRecord, named: str, relations: Sequence[R
 
 
 def cautions(
-    record: PatientRecord, near: Sequence[Quote], far: Sequence[Quote], of: Concern, told: Set[str] = frozenset()
+    record: PatientRecord, near: Sequence[Quote], far: Sequence[Quote], of: Concern, said: Sequence[Said] = ()
 ) -> Iterator[CautionPart]:
     """The record's medicines that warnings name, or whose class they name: ``far`` ones with another medicine.
 
-    Medicines with the same lines stand together. Left out are lines that are ``told``, rows on another medicine, lines
+    Medicines with the same lines stand together. Left out are what was ``said``, rows on another medicine, lines
     of another language on a class, and a medicine's own row unless it names two (see ``entries``).
     """
-    read = [
-        one for one in dict.fromkeys((*near, *far)) if one.text not in told and not _is_on_another(one.text, of.all)
-    ]
+    told = frozenset[str]().union(*(texts for _, texts in said))
+    shown = {(part.entry.text, statement) for part, _ in said for statement in part.statements}
+    fresh = (one for one in dict.fromkeys((*near, *far)) if one.text not in told)
+    read = [one for one in fresh if not _is_on_another(one.text, of.all)]
     of_one = {one for one in near if warns(_cells(one.text)) and not begins_with_a_medicine(one.text)}
     of_two = {one for one in read if _names_two(one, of)}
     together: dict[tuple[Statement, ...], list[tuple[RecordEntry, Sequence[str]]]] = {}
@@ -203,7 +217,7 @@ def cautions(
         named = [
             (one.statement, _named_in(entry, one, of, alone=one in of_one))
             for one in read
-            if one in of_one or one in of_two
+            if (one in of_one or one in of_two) and (entry.text, one.statement) not in shown
         ]
         if kept := _in_language([it for it in named if it[1]], of.language):
             names = [name for words in kept.values() for name in words]
@@ -218,11 +232,24 @@ def entries(
     record: PatientRecord, quotes: Sequence[Quote], of: Concern, told: Set[str] = frozenset()
 ) -> Iterator[EntryPart]:
     """The record's medicines, each with its rows in lists of medicines but those that are ``told``."""
-    rows = {one: _first(one.text) for one in dict.fromkeys(quotes) if begins_with_a_medicine(one.text)}
+    adult = record.age is not None and record.age >= ADULT
+    listed = (one for one in dict.fromkeys(quotes) if begins_with_a_medicine(one.text))
+    rows = {one: _first(one.text) for one in listed if not (adult and _is_for_children(one))}
     for entry in _each_once(record):
         own = [one.statement for one, first in rows.items() if first and first <= taken(entry) and one.text not in told]
         if own:
             yield EntryPart(entry, _of_language(own, of.language)[:QUOTED])
+
+
+def _is_for_children(one: Quote) -> bool:
+    """Whether the title or headings above a line name children, or the line gives an age."""
+    above = " ; ".join((one.passage.title, *one.passage.headings)) if one.passage else ""
+    return _children().matches(fold(above)) != [] or bool(_AGE.search(one.text))
+
+
+@cache
+def _children() -> Names:
+    return Names(population("child"))
 
 
 def _first(row: str) -> frozenset[str]:
@@ -260,9 +287,7 @@ def _named(one: Quote, own: Set[str], of: Concern) -> tuple[str, ...]:
     return written or tuple(of.called(name) for name in sorted(own & one.above))
 
 
-def said_of_medicines(
-    record: PatientRecord, quotes: Sequence[Quote], of: Concern
-) -> Iterator[tuple[CautionPart, frozenset[str]]]:
+def said_of_medicines(record: PatientRecord, quotes: Sequence[Quote], of: Concern) -> Iterator[Said]:
     """The record's pregnancy and values, each with the lines on medicines taken, asked about or proposed that speak of
     it: that give a range which holds the value, or a target that it misses.
 
@@ -289,7 +314,7 @@ def _said(
     of: Concern,
     held: Mapping[Quote, Sequence[Measured]] = MappingProxyType({}),
     known: Known = MappingProxyType({}),
-) -> Iterator[tuple[CautionPart, frozenset[str]]]:
+) -> Iterator[Said]:
     """The lines ``found`` with the names of the medicines that each is on, and the values ``held`` by their ranges."""
     if not (kept := _in_language([(one.statement, names) for one, names in found.items()], of.language)):
         return
@@ -383,7 +408,6 @@ def values(
     alone = _has_both_kidneys(known)
     rows = {one for one in near if one.is_row and not begins_with_a_medicine(one.text)}
     read = [one for one in dict.fromkeys((*near, *far)) if one in rows or _is_for_anybody(one, of.all)]
-    own = [one for one in read if one.text not in told and detect(one.text) == of.language]
     read = [one for one in read if one.text not in told]
 
     def is_outside(one: Quote, value: Measured) -> bool:
@@ -402,9 +426,7 @@ def values(
     for target, meets in ((True, is_outside), (False, is_met)):
         matching: dict[tuple[Statement, ...], list[tuple[Measured, str]]] = {}
         for value, words in known.values():
-            measure = measures.by_name(value.name)
-            lines = own if any(measures.gives_any_range(one.text, measure) for one in own) else read
-            if found := _of_language((one.statement for one in lines if meets(one, value)), of.language):
+            if found := _of_language((one.statement for one in read if meets(one, value)), of.language):
                 matching.setdefault(found[:OF_VALUE], []).append((value, words))
         for found, results in matching.items():
             (first, _), *further = results
@@ -456,6 +478,17 @@ def _was_once(one: Measured, words: str) -> bool:
     return bool(re.search(rf"(?i:{_ONCE}|{_AGO}){gap}{pressure}{written}|{written}{gap}(?i:{_AGO})", words))
 
 
+def _not_read(record: PatientRecord) -> Iterator[Message | str]:
+    """Age, sex and allergies where none was read, and what looks like a value of no known measure or unit."""
+    for kind, name in ((EntryKind.AGE, ""), (EntryKind.SEX, ""), (EntryKind.ALLERGY, "allergies")):
+        if all(it.kind is not kind for it in record.entries) and name not in record.none_of:
+            yield Message(f"record.{kind.value}")
+    for entry in record.entries:
+        is_a_value = entry.kind is EntryKind.UNREAD and _A_VALUE.fullmatch(entry.text)
+        if is_a_value and not any(measures.measured(fold(aligned(entry.text)))):
+            yield entry.text
+
+
 def _is_aimed(one: Measured, words: str) -> bool:
     """Whether the words before a value say that it is to be reached or kept: "keep sats 94-98"."""
     before, number, _ = words.partition(one.written.split(" ")[0])
@@ -470,6 +503,8 @@ def not_met(
     another time.
     """
     parts = [*parts]
+    if unread := [*_not_read(record)]:
+        yield message("ebm.not_read", names=tuple(dict.fromkeys(unread)))
     rows = {_first(one.text) for one in quotes if begins_with_a_medicine(one.text)}
     if lacking := [it.text for it in _each_once(record) if not any(row <= taken(it) for row in rows if row)]:
         yield message("ebm.no_entry", names=tuple(lacking))

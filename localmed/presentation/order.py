@@ -27,7 +27,7 @@ from localmed.presentation.views import AnswerView, PartView, Row
 from localmed.text import medicines
 from localmed.text.abbreviations import abbreviations, phrases, unknown
 from localmed.text.language import detect
-from localmed.text.negation import stops_when
+from localmed.text.negation import speaks_of_stopping
 
 _STOP = re.compile(r"\s*(?:\d{1,2}[.)、]\s*)?(?P<word>stop|停用|停)\s*[:：]?\s*", re.IGNORECASE)
 
@@ -53,7 +53,7 @@ def line(part: LinePart, language: str) -> PartView:
         rows.append(Row(stop["word"], words(message("explain.stop"), language)))
     elif part.stopped:
         rows.insert(0, Row("", words(message("explain.stopped"), language)))
-    if not part.stopped and stops_when(part.text):
+    if rows and not (part.stopped or stop) and speaks_of_stopping(part.text):
         rows.insert(0, Row("", words(message("explain.stops_when"), language)))
     if part.disagrees:
         rows.insert(0, Row("", words(message("explain.disagrees"), language)))

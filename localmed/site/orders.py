@@ -13,6 +13,7 @@ from localmed.domain import Kind, Status, message
 from localmed.domain.errors import InputError, LimitExceeded, UsageError
 from localmed.domain.parts import AllergyPart, Expansion, LinePart, QuestionPart, TermPart
 from localmed.ingest.readers.encoding import decode
+from localmed.text.language import fold
 from localmed.workflows.ask import asked_term
 
 if TYPE_CHECKING:
@@ -65,21 +66,24 @@ def _with_meanings(answer: Answer, chosen: Sequence[str]) -> Answer:
 
     Raise ``UsageError`` for a number that is none of them.
     """
-    places = {(line.start, one.written): (place, len(one.meanings))
+    places = {(line.start, one.written): (place, one.meanings)
               for (line, one), place in zip(ambiguous(answer), chosen, strict=False)
               if _times(line, one) == 1}  # fmt: skip
-    if any(place and place not in map(str, range(count)) for place, count in places.values()):
+    if any(place and place not in map(str, range(len(of))) for place, of in places.values()):
         raise UsageError("web.error.malformed")
-    chosen_names = {written for (_, written), (place, _) in places.items() if place}
+    meant = {written: fold(meanings[int(place)]) for (_, written), (place, meanings) in places.items() if place}
+    terms = [part for part in answer.parts if isinstance(part, TermPart)]
+    explained = {it.term for it in terms if meant.get(it.term, "") in [fold(name) for name in it.also]}
 
     def made(part: Part) -> Part:
         if not isinstance(part, LinePart):
             return part
-        found = [(one, places.get((part.start, one.written), ("", 0))[0]) for one in part.expansions]
+        found = [(one, places.get((part.start, one.written), ("", ()))[0]) for one in part.expansions]
         return replace(part, expansions=tuple(replace(one, chosen=int(at)) if at else one for one, at in found))
 
-    kept = (part for part in answer.parts if not (isinstance(part, TermPart) and part.term in chosen_names))
-    return replace(answer, parts=tuple(map(made, kept)))  # a definition may be of another meaning
+    others = meant.keys() - explained  # a definition may be of another meaning
+    kept = (part for part in answer.parts if not (isinstance(part, TermPart) and part.term in others))
+    return replace(answer, parts=tuple(map(made, kept)))
 
 
 def needs_check(answer: Answer) -> bool:

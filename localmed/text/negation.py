@@ -131,3 +131,13 @@ _STOPS_WHEN = re.compile(
 def stops_when(text: str) -> list[str]:
     """What ``text`` says of when not to take something: "hold if HR < 55"."""
     return [match[0] for match in _STOPS_WHEN.finditer(text)]
+
+
+_STOPPING = re.compile(
+    r"\b(?:stop\w*|hold|held|withh\w+|omit\w*|skip\w*|discontinu\w+|ceas\w+|paus\w+)\b|停(?!药后)", re.IGNORECASE
+)
+
+
+def speaks_of_stopping(text: str) -> bool:
+    """Whether ``text`` has a word for stopping, pausing or leaving out."""
+    return bool(_STOPPING.search(text))

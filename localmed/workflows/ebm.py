@@ -228,7 +228,7 @@ def _beside_record(
     near = _quotes(answer, sections)
     fitting = [one for one in sections if not one.lacks]
     proposing = [one for one in fitting if one.marks][:PROPOSING]
-    read = [one.text for one in _quotes(answer, proposing, marked=True)]
+    read = [one.text for one in _quotes(answer, proposing)]
     of = _concern(case, record, [one.text for one in answer.shown], read)
     by_name = sorted({name for one in case.named for name in one.ingredients})
     classes = sorted({one.written for one in case.named if not one.ingredients})
@@ -245,7 +245,7 @@ def _beside_record(
     said = [*warnings.said_of_medicines(record, (*near, *library), of)]
     told = {text for _, texts in said for text in texts}
     complete = _quotes(answer, fitting)
-    cautions = [*warnings.cautions(record, complete, (*near, *library), of, told)]
+    cautions = [*warnings.cautions(record, complete, (*near, *library), of, said)]
     values = [*warnings.values(record, complete, ranges, of, told)]
     told |= {one.text for part in cautions for one in part.statements}
     parts: tuple[Part, ...] = (
@@ -358,9 +358,11 @@ def _ranges(record: PatientRecord, language: str) -> Iterable[str]:
     for value, _ in warnings.known_values(record).values():
         each.setdefault(value.name, value)
     values = [*each.values()][:SEARCHED_VALUES]
-    if language == "zh":
-        return [f"{measures.by_name(one.name).chinese} {one.written} 参考范围 目标" for one in values]
-    return [f"{one.name} {one.written} reference range target" for one in values]
+    english = [f"{one.name} {one.written} reference range target" for one in values]
+    if language == "en":
+        return english
+    named = ((measures.by_name(one.name).chinese, one.written) for one in values)  # and what only English documents say
+    return [*(f"{name} {written} 参考范围 目标" for name, written in named), *english]
 
 
 def _at_once(names: Sequence[str]) -> list[Sequence[str]]:

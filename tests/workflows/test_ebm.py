@@ -349,7 +349,7 @@ def test_a_short_question_is_searched_with_the_first_problems_of_the_record(ques
     _, requests = run(question=question)
     searched = [request.question for request in requests if request.name == "find"]  # type: ignore[union-attr]
     further = ["metformin warfarin", "warfarin eGFR", "metformin eGFR"]
-    assert searched[:-1] == [f"{question} type 2 diabetes"] * 2 + further, "for interactions, limits and entries"
+    assert searched[: 2 + len(further)] == [f"{question} type 2 diabetes"] * 2 + further, "for limits and entries"
     assert "25 mL/min" in searched[-1], "for its range"
 
 
@@ -531,11 +531,15 @@ def test_that_warnings_are_no_all_clear_is_said_where_they_stand_also_where_noth
     answer, _ = run(question="Which gel?", tiers={"guidelines": passage("Rub your hands for 20 seconds.", "Hands")})
     first = answer.parts[0]
     assert isinstance(first, NotJudgedPart)
-    assert [it.code for it in first.matters] == ["ebm.no_match", "ebm.no_entry", "ebm.no_range"]
+    assert [it.code for it in first.matters] == ["ebm.no_match", "ebm.not_read", "ebm.no_entry", "ebm.no_range"]
     assert view(answer).parts[0].warning
     matched, _ = run()
     firsts = [one for one in matched.parts if isinstance(one, NotJudgedPart) and one.first]
-    assert [it.code for one in firsts for it in one.matters] == ["ebm.others_not_compared", "ebm.no_entry"]
+    assert [it.code for one in firsts for it in one.matters] == [
+        "ebm.others_not_compared",
+        "ebm.not_read",
+        "ebm.no_entry",
+    ]
 
 
 def test_a_value_that_the_record_only_quotes_stands_beside_its_row_with_the_records_words() -> None:
@@ -933,6 +937,7 @@ def test_what_was_compared_with_nothing_is_told() -> None:
     answer, _ = run(question="Which dose?", tiers=tiers, record=record)
     first = next(part for part in answer.parts if isinstance(part, NotJudgedPart))
     assert [dict(it.parameters) for it in first.matters[1:]] == [
+        {"names": (message("record.age"), message("record.sex"))},
         {"names": ("warfarin 3 mg",)},  # without an entry in a list
         {"names": ("pnc (rash)", "little pink pill")},
         {"values": ("potassium 4.1 mmol/L", "sodium: 141 mmol/L", "creatinine clearance: <15 mL/min")},
@@ -1056,3 +1061,32 @@ def test_what_a_value_should_be_is_no_value() -> None:
         question="Oxygen?", record=replace(RECORD, entries=(quoted,), results=()), tiers={"guidelines": target}
     )
     assert ValuePart not in kinds(answer)
+
+
+def test_what_was_not_read_is_told() -> None:
+    entries = (
+        RecordEntry(EntryKind.AGE, "58", "58 y"),
+        RecordEntry(EntryKind.SEX, "female", "F"),
+        *(
+            RecordEntry(EntryKind.UNREAD, text, text)
+            for text in ("WCC 17.8", "lives with 2 cats", "吸烟30年", "乳酸 2.4")
+        ),
+    )
+    answer, _ = run(question="Pillow?", record=replace(RECORD, entries=entries, results=()))
+    first = next(part for part in answer.parts if isinstance(part, NotJudgedPart))
+    assert message("ebm.not_read", names=(message("record.allergy"), "WCC 17.8", "乳酸 2.4")) in first.matters
+
+
+@pytest.mark.parametrize(("age", "told"), [(79.0, False), (4.0, True), (None, True)])
+def test_an_entry_for_children_is_not_told_of_an_adult(age: float | None, told: bool) -> None:
+    row = replace(passage("Medicine: Warfarin; Age: 6 months and older; Dose: by weight", "Fever"), table=True)
+    answer, _ = run(question="Pillow?", record=replace(RECORD, age=age, entries=(ON_WARFARIN,)), of_medicines=(row,))
+    assert (EntryPart in kinds(answer)) is told
+
+
+def test_a_medicine_of_a_list_of_allergies_is_none_of_the_patients() -> None:
+    words = "ALLERGIES: Penicillin - lip swelling 2011 (amoxicillin)"
+    entry = RecordEntry(EntryKind.NAMED, "amoxicillin", words)
+    row = replace(passage("Medicine: Amoxicillin; Dose: 500 mg; Notes: with warfarin", "Formulary"), table=True)
+    answer, _ = run(question="Pillow?", record=replace(RECORD, entries=(ON_WARFARIN, entry)), of_medicines=(row,))
+    assert EntryPart not in kinds(answer)
