@@ -491,8 +491,9 @@ def _not_read(record: PatientRecord) -> Iterator[Message | str]:
 
 def _is_aimed(one: Measured, words: str) -> bool:
     """Whether the words before a value say that it is to be reached or kept: "keep sats 94-98"."""
-    before, number, _ = words.partition(one.written.split(" ")[0])
-    return bool(number) and bool(measures.AIMED.search(re.split(r"[,，;；。]", before)[-1]))
+    number = rf"(?<![\d.]){re.escape(one.written.split(' ')[0])}(?![\d.]*\d)"
+    places = [match.start() for match in re.finditer(number, words)]
+    return bool(places) and all(measures.AIMED.search(_PARTS.split(words[:place])[-1]) for place in places)
 
 
 def not_met(
@@ -516,14 +517,17 @@ def not_met(
     met, known = {(one.name, one.value) for one in values}, known_values(record)
     texts = [*dict.fromkeys(one.text for one in quotes)]
     left: dict[bool, dict[str, None]] = {True: {}, False: {}}
-    for value, _ in (known[key] for key in known.keys() - met):
-        measure = measures.by_name(value.name)
-        ranged = any(measures.gives_any_range(text, measure) for text in texts)
+    missed = [value for key, (value, _) in known.items() if key not in met]
+    of = {name: measures.by_name(name) for name in dict.fromkeys(value.name for value in missed)}
+    with_range = {name for name, one in of.items() if any(measures.gives_any_range(text, one) for text in texts)}
+    for value in missed:
+        measure, ranged = of[value.name], value.name in with_range
         left[ranged][f"{measure.chinese if language == 'zh' else value.name} {value.written}"] = None
     for entry in record.entries:
         found = measures.measured(fold(aligned(entry.text))) if entry.kind is EntryKind.UNREAD else ()
         for one in found:
-            if measures.BOUND.search(entry.text) or (one.name, one.value) not in known:
+            aimed = _is_aimed(one, fold(aligned(entry.words)))
+            if measures.BOUND.search(entry.text) or ((one.name, one.value) not in known and not aimed):
                 left[False][entry.text] = None
     for ranged, code in ((True, "ebm.in_no_range"), (False, "ebm.no_range")):
         if left[ranged]:

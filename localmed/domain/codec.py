@@ -23,7 +23,11 @@ from localmed.messages import as_json, from_json
 
 TYPE = "type"  # names the class of an object if the field's type does not
 _PLAIN = (str, int, float, bool)
-GONE = {"Conflict": {"amounts", "caution"}, "TermPart": {"under"}}  # fields written by 0.1.0
+GONE = {  # fields of earlier versions
+    "Conflict": {"amounts", "caution"},
+    "InteractionPart": {"statements"},
+    "TermPart": {"under"},
+}
 OLDER = ("NearestPart", "EffectPart", "ApplicabilityPart")  # classes written by 0.1.0, read as ``OlderPart``
 
 

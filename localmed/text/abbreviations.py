@@ -201,7 +201,7 @@ def _set(how: str) -> frozenset[str]:
 def _of_words() -> re.Pattern[str]:
     """Short forms of several words: "alt die", "alt. days"."""
     keys = (re.escape(key).replace(r"\ ", r"\.?\s{1,2}") for key in _meanings() if " " in key)
-    return re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(keys)})(?![A-Za-z0-9])", re.IGNORECASE)
+    return re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(keys)})(?![A-Za-z0-9])", re.IGNORECASE | re.ASCII)  # not "dıe"
 
 
 @cache

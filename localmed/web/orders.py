@@ -12,6 +12,7 @@ from starlette.responses import HTMLResponse, Response
 from localmed.domain import SearchFilter
 from localmed.domain.errors import UsageError
 from localmed.domain.parts import QuestionPart
+from localmed.ingest.records.parts import strike_identifiers
 from localmed.messages import LANGUAGES
 from localmed.people import history
 from localmed.people.history import AskedWith, Kept
@@ -57,7 +58,7 @@ def explain(
     lines = re.split(r"\n|(?<=[?？])\s*(?=\S)", clean(questions))  # two questions on one line are two
     asked_texts = tuple(line.strip() for line in lines if line.strip())
     task = ExplainInput(text, uploaded_record(record, None), asked_texts)
-    asked_with = AskedWith(questions=asked_texts)
+    asked_with = AskedWith(questions=tuple(map(strike_identifiers, asked_texts)))
     return respond(visit, request, text, lambda hooks: visit.session.explain(task, SearchFilter(), hooks), asked_with)
 
 

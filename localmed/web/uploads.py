@@ -283,7 +283,9 @@ def _to_choose(session: Session) -> list[Upload]:
 
 
 def _ready(session: Session) -> list[Upload]:
-    return [one for one in uploads.listing(session) if one.reads and uploads.may_publish(session, one)]
+    there = lookups.collection_names(session)
+    listed = (one for one in uploads.listing(session) if one.collection in there)  # else it was deleted since
+    return [one for one in listed if one.reads and uploads.may_publish(session, one)]
 
 
 @router.post("/{upload_id}/discard")

@@ -82,8 +82,7 @@ from localmed.library.terms import folded
 from localmed.messages import LANGUAGES
 from localmed.retrieval.concepts import Card
 from localmed.safety.red_flags import red_flags
-from localmed.safety.safety_rules import of_oneself
-from localmed.text import faithfulness, units
+from localmed.text import faithfulness
 from localmed.text.abbreviations import abbreviations, explainable, unknown
 from localmed.text.language import detect
 from localmed.text.readability import reading_level
@@ -156,8 +155,8 @@ class _Cited:
 def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: Provenance) -> Flow:
     """The flow for one order over the tiers of ``plan``."""
     staff = replace(plan, audience="staff")
-    read = [(task.order, staff)] if _may_be_personal(task.order) else []
-    for text, reader in (*read, *((question, plan) for question in task.questions)):
+    # An order is no patient's words: as those, "125 mcg PO alt die" beside "PO OD" would tell of an overdose.
+    for text, reader in ((task.order, staff), *((question, plan) for question in task.questions)):
         if (yield from screened(text, reader, own_words=False)):
             return refused(text, plan, provenance, "explain")
     length, questions = len(task.order), tuple(map(strike_identifiers, task.questions))
@@ -197,15 +196,6 @@ def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: P
         receipts=Receipts(sections=every.sections, others=every.others, dense=every.dense) if every else None,
         released_by=" ".join(task.released_by.split()),
     )
-
-
-def _may_be_personal(order: str) -> bool:
-    """Whether a text in an order's place may be somebody's own words: of themselves, or without amount and medicine.
-
-    An order is no person's words: "125 mcg PO alt die" is Latin for every other day, and "prevent suicide, one to one"
-    is an instruction. It is never screened as a patient's question is, whose "die" beside an amount is a sign.
-    """
-    return of_oneself(order) or not (units.dose(counted=True).search(order) or medicines_of(order))
 
 
 def _questions(task: ExplainInput) -> tuple[tuple[str, ...], Notes]:

@@ -88,6 +88,7 @@ def test_a_long_line_of_medicines_is_read_in_time() -> None:
     ("change warfarin to apixaban 5 mg", True), ("停 warfarin", True), ("d/c warfarin", True), ("D/C'd warfarin", True),
     ("warfarin 5 mg daily", False), ("warfarin 5 mg 5/7 then stop", False), ("warfarin, then stop aspirin", True),
     ("change warfarin to 3 mg", False), ("warfarin 改为3mg", False),
+    ("bisoprolol 5 mg, hold if HR < 55, and stop warfarin", True), ("如血压低时暂停氨氯地平，停用warfarin", True),
     ("warfarin 3 mg od, hold if INR > 4", False), ("warfarin 3 mg, withhold if bleeding; stop aspirin", True),
 ])  # fmt: skip
 def test_a_medicine_that_a_line_may_stop(line: str, stopped: bool) -> None:

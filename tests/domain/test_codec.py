@@ -16,6 +16,7 @@ from localmed.domain import Answer, AnswerStatus, Message, message
 from localmed.domain import parts as part_types
 from localmed.domain.answers import BEFORE, FORMAT, AlteredAnswer, answer_json, answer_of, answers
 from localmed.domain.codec import Codec, field_types, reachable
+from localmed.domain.patient import EntryKind, RecordEntry
 from localmed.presentation.answer import view
 from tests.values import PROVENANCE, evidence, quotation
 
@@ -106,6 +107,11 @@ def test_a_field_that_an_earlier_version_wrote_and_that_is_gone_is_not_read() ->
     written["parts"][0]["other"] = "Fasting"
     with pytest.raises(ValueError, match="TermPart"):
         answer_of(written, authentic=True)
+    entry = RecordEntry(EntryKind.MEDICINE, "warfarin", "warfarin")
+    kept = replace(sample(), parts=(part_types.InteractionPart(entry, "amiodarone", "onc"),))
+    written = answer_json(kept)
+    written["parts"][0]["statements"] = []
+    assert answer_of(written, authentic=True) == kept
 
 
 @pytest.mark.parametrize("name", ["NearestPart", "EffectPart", "ApplicabilityPart"])

@@ -17,7 +17,7 @@ from localmed.domain.errors import InputError, LimitExceeded
 from localmed.domain.patient import EntryKind, PatientRecord
 from localmed.ingest import records
 from localmed.ingest.records import parts, read
-from localmed.ingest.records.text import MOST
+from localmed.ingest.records.text import MOST, read_text
 from tests.words import phrase, said
 
 NAME = "Zyxwvutsrq"
@@ -527,6 +527,8 @@ def test_a_clear_list_of_medicines(written: str, medicines: tuple[str, ...]) -> 
         ("诊断：1.高血压病3级 很高危 2.心房颤动 3.2型糖尿病", ("高血压病3级 很高危", "心房颤动", "2型糖尿病"), []),
         ("诊断：1.肺炎? 2.高血压 3.父亲糖尿病", ("高血压",), ["肺炎?", "父亲糖尿病"]),
         ("PMH: asthma (never ventilated), gout", ("gout",), ["asthma (never ventilated)"]),
+        ("Diagnosis: pulmonary embolism, no PE on CTPA", (), ["pulmonary embolism, no PE on CTPA"]),
+        ("Problems: diabetes, no this was an error", (), ["diabetes, no this was an error"]),
         ("PMH: DVT, PE (ruled out)", (), ["DVT, PE (ruled out)"]),
         ("PMH: stroke, MI (parents)", (), ["stroke, MI (parents)"]),
         ("PMH: stroke 2016, no weakness", ("stroke 2016",), ["no weakness"]),
@@ -949,3 +951,28 @@ def test_a_number_before_a_heading_is_no_list_number() -> None:
 def test_a_number_right_behind_a_chinese_word_is_struck() -> None:
     struck = parts.strike_identifiers("电话13812345678，身份证号110101197001011234，家属手机13700001111。ab13812345678")
     assert struck == "电话[…]，身份证号[…]，家属手机[…]。ab13812345678", "and no part of a code"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "K 2.9 mmol/L (2-3 days ago)",
+        "Creatinine 300 µmol/L (AKI 2018-2019)",
+        "INR 6.2 (12-03-2024)",
+        "Creatinine 300 µmol/L (father, 60-65)",
+        "血钾2.9（3-4天前）",
+    ],
+)
+def test_a_bracket_with_two_numbers_that_is_no_range_makes_no_result_certain(text: str) -> None:
+    assert read_text(f"58-year-old man.\n{text}").results == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Medications: bisoprolol 2.5 mg, ramipril 5 mg. No chest pain. Stopped taking tablets a week ago.",
+        "Medications:\n- bisoprolol 2.5 mg\n- ramipril 5 mg\nDenies chest pain. Not taking his tablets since May.",
+    ],
+)
+def test_medicines_are_not_listed_where_a_later_sentence_says_that_the_tablets_were_stopped(text: str) -> None:
+    assert read_text(text).medications == ()

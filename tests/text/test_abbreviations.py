@@ -219,3 +219,8 @@ def test_plain_phrases_are_told_to_a_reader_of_the_other_language(
     line: str, language: str, expected: tuple[tuple[str, str], ...]
 ) -> None:
     assert set(phrases(line, language)) == set(expected)
+
+
+def test_a_letter_that_only_looks_alike_is_another_word() -> None:
+    assert "alt die" in read("Digoxin alt die")
+    assert not [name for name in read("Digoxin alt d\u0131e") if "alt" in name]

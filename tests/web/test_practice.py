@@ -232,14 +232,14 @@ def test_an_order_that_is_not_released_has_no_leaflet_and_comes_back_to_be_edite
 
 def test_the_message_for_somebody_in_danger_is_no_leaflet_and_the_questions_come_back_too(client: Clients) -> None:
     reader = client("reader")
-    asked = "I am Mrs J. A. Smith. I want to die"
+    asked = "I am Mrs J. A. Smith. I want to die\nfamily name: Okonkwo, can he eat?"
     page = reader.form("/orders", order="Metformin 500 mg", questions=asked)
     assert "released_by" not in page.text
     assert reader.form(f"{page.url.path}/leaflet", released_by="Ada").status_code == 400
     form = html.unescape(reader.get(f"/orders?again={page.url.path.rpartition('/')[2]}").text)
     assert ">Metformin 500 mg</textarea>" in form
-    assert "I want to die</textarea>" in form
-    assert "Smith" not in form
+    assert "I want to die\n" in form
+    assert not [name for name in ("Smith", "Okonkwo") if name in form]
 
 
 @pytest.mark.parametrize(

@@ -493,3 +493,13 @@ def test_a_corrected_title_is_kept_by_the_next_edition_and_changes_are_shown_bef
     assert "for <mark>25.5</mark> seconds" in changed
     assert "Step 1:" not in changed
     assert '<th scope="row">Final draft</th>' in changed
+
+
+def test_an_upload_whose_collection_was_deleted_leaves_the_page_working(copied_clients: Clients) -> None:
+    librarian, session = copied_clients("librarian"), session_of(copied_clients)
+    librarian.form("/library/collections", name="notes", title="Notes", priority="3")
+    send(librarian, HAND, collection="notes")
+    waited(copied_clients)
+    librarian.form("/library/collections/notes/delete")
+    assert "notes" not in lookups.collection_names(session)
+    assert librarian.get("/library/upload").status_code == 200

@@ -1054,13 +1054,19 @@ def test_a_row_on_one_medicine_of_the_record_that_names_another_is_told() -> Non
     assert EntryPart not in kinds(answer), "told once"
 
 
-def test_what_a_value_should_be_is_no_value() -> None:
-    quoted = RecordEntry(EntryKind.UNREAD, "oxygen saturation: 94 %", "Plan: O2 to keep sats 94-98")
-    target = passage("The oxygen saturation target is 96 to 98 %.", "Oxygen")
-    answer, _ = run(
-        question="Oxygen?", record=replace(RECORD, entries=(quoted,), results=()), tiers={"guidelines": target}
-    )
-    assert ValuePart not in kinds(answer)
+@pytest.mark.parametrize(
+    ("text", "words", "told"),
+    [
+        ("oxygen saturation: 94 %", "Plan: O2 to keep sats 94-98", False),
+        ("oxygen saturation: 88 %", "Target sats 88-92, now sats 88 on 2 L", True),
+        ("INR: 6", "On warfarin, aim HR 60-100, INR 6", True),  # its digits stand in 60
+    ],
+)
+def test_what_a_value_should_be_is_no_value(text: str, words: str, told: bool) -> None:
+    record = replace(RECORD, entries=(RecordEntry(EntryKind.UNREAD, text, words),), results=())
+    ranges = passage("The oxygen saturation target is 96 to 98 %.\nPhone if the INR is above 5.0.", "Guide")
+    answer, _ = run(question="Oxygen?", record=record, tiers={"guidelines": ranges})
+    assert (ValuePart in kinds(answer)) is told
 
 
 def test_what_was_not_read_is_told() -> None:

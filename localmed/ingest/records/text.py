@@ -132,7 +132,8 @@ _ONCE_BEFORE = re.compile(rf"(?:{_ONCE.pattern})[a-z]*[\s:：]*$", re.IGNORECASE
 _WITHIN = r"[^()（）\[\]\n]{0,24}"
 _NOTE = re.compile(  # "(H)", "(3.5-5.1)", "(was 2.6 last week)", not "(was 2 weeks ago)"; "at 06:00"
     r"[ \t]{0,2}(?:[(（\[](?:\s?(?:[HL]{1,2}|high|low|高|低|偏高|偏低|[↑↓])\s?\*{0,2}\s?"
-    rf"|{_WITHIN}\d[\d.]*\s?[-–~]\s?\d[\d.]*{_WITHIN}"
+    rf"|(?:(?:ref(?:erence)?|normal|range|nr|参考|正常|范围|值)[\s.:：]*)*\d[\d.]*\s?[-–~]\s?\d[\d.]*"
+    r"\s?(?:%|[a-zµμ]{1,5}/[a-zµμ]{1,3}(?:/1\.73 ?m[2²])?|[×x*]?10\S{1,6})?"
     rf"|{_WITHIN}(?:{cues('records', 'earlier').pattern})[a-z]*[\s:：为]*\d+(?:\.\d+)?"
     rf"(?![\d.]*\s?(?:[/年月周天日-]|days?|weeks?|months?|years?)){_WITHIN})[)）\]]|(?<=\s)at \d{{1,2}}:\d\d\b)",
     re.IGNORECASE,
@@ -353,7 +354,9 @@ def _list_numbers(text: str, headings: Sequence[re.Match[str]]) -> Iterator[tupl
         first = number == 1 and (alone or (start - behind <= BEFORE and not text[behind:start].strip()))
         if start >= behind and (first or (number == last + 1 and (alone or start < line_end))):
             yield match.span()
-            last, line_end = number, _LINE_END.search(text, start).start()  # type: ignore[union-attr]  # there is an end
+            last = number
+            if start >= line_end:
+                line_end = _LINE_END.search(text, start).start()  # type: ignore[union-attr]  # there is an end
 
 
 def _goes_on(name: str, last: str, line: str) -> bool:
@@ -408,16 +411,17 @@ def _is_begun(bracket: str) -> bool:
     return bool(begun) and not _LETTER.search(_TIME.sub(" ", _DIRECTIONS.sub(" ", _BEGUN.sub(" ", rest))))
 
 
-def _casts_doubt(line: str, doubtful: Callable[[str], bool]) -> bool:
-    """Whether what stands behind a list may be about it: it is doubtful, and speaks of all, or its first sentence names
-    nothing of its own.
+def _casts_doubt(line: str, doubtful: Callable[[str], bool], every: bool = False) -> bool:
+    """Whether what stands behind a list may be about it: it is doubtful, and speaks of all, or its first sentence, of
+    ``every`` one any, is doubtful and names nothing of its own.
     """
     if _ALL.search(line):
         return doubtful(line)
     sentences = (match[0].strip() for match in _SENTENCE.finditer(line))
-    first = next((it for it in sentences if it and not _SAYS_NONE.fullmatch(it)), "")
-    return doubtful(first) and not (
-        _names_a_medicine(first) or _NO_ALLERGY_TO.match(first) or _denies_a_condition(first)
+    others = [it for it in sentences if it and not _SAYS_NONE.fullmatch(it)][: None if every else 1]
+    return any(
+        doubtful(one) and not (_names_a_medicine(one) or _NO_ALLERGY_TO.match(one) or _denies_a_condition(one))
+        for one in others
     )
 
 
@@ -509,10 +513,19 @@ def _clauses(prose: _Prose, one: _List) -> Iterator[tuple[int, int]]:
         for clause in _CLAUSE.finditer(prose.text, *piece):
             start, end = clause.span()
             denial = _DENIAL.search(prose.text, start, end)
-            if denial and not _ALL.search(denial[0]):
+            apart = denial and (
+                one.name == "allergies" or _is_of_another(prose.text[start : denial.start()], denial["denied"])
+            )
+            if denial and apart and not _ALL.search(denial[0]):
                 yield start, denial.start()
                 start = denial.start("denied")
             yield start, end
+
+
+def _is_of_another(before: str, denied: str) -> bool:
+    """Whether what is ``denied`` is a condition, and none of those ``before``: "embolism, no PE" takes it back."""
+    own, other = ({name for one in _conditions(fold(text)) for name in one.names} for text in (before, denied))
+    return bool(other) and not own & other
 
 
 def _is_short(item: str) -> bool:
@@ -539,7 +552,8 @@ def _read_medicines(prose: _Prose, one: _List) -> Iterator[RecordEntry]:
     items = [(span, *_examine_item(prose.text[slice(*span)])) for span in _items(prose, one.start, one.end)]
     plain = {span for span, *_ in items if _span_of(clauses, span[0]) in clear}
     known = [is_named or has_amount for span, is_named, has_amount, _ in items if span in plain]
-    sure = not any(_casts_doubt(text, doubtful) for text in around) and len(known) - sum(known) <= sum(known) // 2
+    casting = any(_casts_doubt(text, doubtful, every=True) for text in around)
+    sure = not casting and len(known) - sum(known) <= sum(known) // 2
     for span, is_named, has_amount, others in items:
         if (
             sure
@@ -596,7 +610,7 @@ def _further_pressures(folded: str) -> Iterator[Measured]:
     """The pressures behind a named one in its sentence: "BP lying 128/70, standing 98/60"."""
     for first in _PRESSURES.finditer(folded):
         for match in _FURTHER_PRESSURE.finditer(folded, first.end(1), first.end()):
-            if int(match[1]) >= 70 and 30 <= int(match[2]) < int(match[1]):
+            if 70 <= int(match[1]) < 300 and 30 <= int(match[2]) < int(match[1]) < 3 * int(match[2]):  # no 500/125 mg
                 for name, number in zip((measures.SYSTOLIC, measures.DIASTOLIC), match.groups(), strict=True):
                     yield Measured(name, float(number), f"{number} mmHg", "", *match.span())
 
