@@ -155,7 +155,7 @@ def _each_once(record: PatientRecord) -> list[RecordEntry]:
 
 def _is_on_another(text: str, asked: Set[str]) -> bool:
     """Whether ``text`` is a table's row on another medicine."""
-    first = medicines.ingredients(_BETWEEN.split(text)[0])
+    first = _first(text)
     return begins_with_a_medicine(text) and bool(first) and not first & asked
 
 
@@ -375,14 +375,14 @@ def held_values(text: str, known: Known) -> list[Measured]:
 
 
 def bearing(quotes: Sequence[Quote], record: PatientRecord, of: Concern) -> set[str]:
-    """The lines of the library that tell anything of the record's medicines."""
+    """The texts of the lines of the library that tell anything of the record's medicines."""
     said = [*said_of_medicines(record, quotes, of)]
     parts: tuple[CautionPart | EntryPart, ...] = (*cautions(record, (), quotes, of), *entries(record, quotes, of))
     return {one.text for part in parts for one in part.statements}.union(*(texts for _, texts in said))
 
 
 def ranging(quotes: Sequence[Quote], record: PatientRecord, of: Concern) -> set[str]:
-    """The lines of the library that tell anything of the record's values."""
+    """The texts of the lines of the library that tell anything of the record's values."""
     return {one.text for part in values(record, (), quotes, of) for one in part.statements}
 
 

@@ -151,9 +151,8 @@ def departments(complaint: str, filters: SearchFilter, plan: Plan, provenance: P
 def always_told(number: str, in_guide: str = "", urgent: bool = False) -> Message:
     """What every page says of emergencies; ``number`` is the site's emergency number ("": not told).
 
-    Where it is ``urgent`` nothing is made to depend: "go there if it gets worse" would take the warning back.
-
-    Without it the guide's own row for emergencies is quoted, ``in_guide``, which may hold inside the hospital only.
+    Without a number the guide's own row for emergencies is quoted, ``in_guide``, which may hold inside the hospital
+    only. ``urgent``: nothing is made to depend, as "go there if it gets worse" would take the warning back.
     """
     known = message("departments.number_in_guide", cell=in_guide) if in_guide and not number else number_to_call(number)
     return message("departments.call" if urgent else "departments.always", number=known)

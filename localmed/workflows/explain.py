@@ -11,8 +11,8 @@ follow-up questions made self-contained with the order and the patient's informa
 - Plain words come from a chat model. Each line must keep every number, dose and negation (``text.faithfulness``), else
   the order's words stand alone and a note says so, as it does without a model.
 - A term is explained by a cited sentence that defines it, or by the concept graph; others are listed as unexplained.
-- Questions are screened first, as a patient's; of an order only what may be somebody's own words, as staff's. Names and
-  numbers of patients are struck from both.
+- Questions are screened first, as a patient's words; the order as staff's. Names and numbers of patients are struck
+  from both.
 
 Bounds: ``CHARACTERS`` of an order, ``EXPLAINED`` terms (others are listed as unexplained), ``QUESTIONS`` follow-up
 questions; one search for each question, one for each term and language. Calls of a chat model: one for the lines, one
