@@ -13,7 +13,8 @@ from localmed.domain import Kind, Status, message
 from localmed.domain.errors import InputError, LimitExceeded, UsageError
 from localmed.domain.parts import AllergyPart, Expansion, LinePart, QuestionPart, TermPart
 from localmed.ingest.readers.encoding import decode
-from localmed.text.language import fold
+from localmed.ingest.records.parts import strike_identifiers
+from localmed.text.language import clean, fold
 from localmed.workflows.ask import asked_term
 
 if TYPE_CHECKING:
@@ -43,6 +44,12 @@ def text_of(data: bytes) -> str:
     if others > OTHER_SCRIPTS * len(letters):
         raise InputError("explain.language")
     return text
+
+
+def asked_questions(text: str) -> tuple[str, ...]:
+    """A patient's questions, one a line or up to each question mark, without labelled names and personal numbers."""
+    lines = re.split(r"\n|(?<=[?？])\s*(?=\S)", clean(text))
+    return tuple(strike_identifiers(line.strip()) for line in lines if line.strip())
 
 
 def ambiguous(answer: Answer) -> list[tuple[LinePart, Expansion]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Request, UploadFile
@@ -12,7 +12,6 @@ from starlette.responses import HTMLResponse, Response
 from localmed.domain import SearchFilter
 from localmed.domain.errors import UsageError
 from localmed.domain.parts import QuestionPart
-from localmed.ingest.records.parts import strike_identifiers
 from localmed.messages import LANGUAGES
 from localmed.people import history
 from localmed.people.history import AskedWith, Kept
@@ -55,11 +54,10 @@ def explain(
 ) -> Response:
     """Explain the order, pasted or in a ``file``, and answer the questions about it, one a line."""
     text = orders.text_of(pasted_or_uploaded(order, file))
-    lines = re.split(r"\n|(?<=[?？])\s*(?=\S)", clean(questions))  # two questions on one line are two
-    asked_texts = tuple(line.strip() for line in lines if line.strip())
+    asked_texts = orders.asked_questions(questions)
     task = ExplainInput(text, uploaded_record(record, None), asked_texts)
-    asked_with = AskedWith(questions=tuple(map(strike_identifiers, asked_texts)))
-    return respond(visit, request, text, lambda hooks: visit.session.explain(task, SearchFilter(), hooks), asked_with)
+    flow = partial(visit.session.explain, task, SearchFilter())
+    return respond(visit, request, text, flow, AskedWith(questions=asked_texts))
 
 
 @router.post("/answers/{answer_id}/leaflet")
