@@ -16,10 +16,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from localmed.answering import orders
+from localmed.answering.record import allergens
 from localmed.domain import Evidence, Passage, SearchFilter, Statement
 from localmed.domain.parts import AllergyPart
-from localmed.domain.patient import EntryKind, PatientRecord
-from localmed.ingest.records.text import from_prose
+from localmed.domain.patient import PatientRecord
 from localmed.library.graph import Graph
 from localmed.library.lexical import LexicalIndex
 from localmed.library.terms import folded
@@ -237,13 +237,14 @@ def holds(line: str, over: str) -> bool:
 
 def above(order: str, start: int) -> str:
     """The text that may apply to the line at ``start``: the heading above it, which ends with a colon, and the last
-    word of the line before if that is a denial or condition ("Do not").
+    word of the line before if that is a denial or condition ("Do not"); "hold" at the end of a line is of that line.
     """
     lines = [line.strip() for line in _BLANK.split(order[:start])[-1].splitlines()]
     heading = next((line for line in reversed(lines) if line.endswith((":", "："))), "")
     last = (lines[-1].split() or [""])[-1] if lines else ""
     broken = last[-_LAST:] if _HAN.search(last) else last
-    reaches = is_open(broken) and not broken.endswith(("?", "？", ".", "。")) and not meaning(broken, "en")
+    complete = broken.endswith(("?", "？", ".", "。")) or (negation.speaks_of_stopping(broken) and broken != lines[-1])
+    reaches = is_open(broken) and not complete and not meaning(broken, "en")
     return f"{heading} {broken}" if reaches else heading
 
 
@@ -322,16 +323,16 @@ def allergies(order: str, record: PatientRecord | None, questions: Sequence[str]
 
     Of the order's own words only plain ones count: "if you have an allergic reaction, stop" tells of no allergy.
     """
-    told = [entry for one in questions for entry in from_prose(one).entries]
-    own = [one for one in from_prose(order).entries if one.kind is EntryKind.ALLERGY or not is_open(one.words)]
+    told = [one for text in (record.text if record else "", *questions) for one in allergens(text)]
+    own = [one for one in allergens(order) if not is_open(one[0])]
     lines = [order[slice(*span)] for span in lines_of(order)]
     once = set[tuple[str, ...]]()
-    for entry in (*(record.entries if record else ()), *told, *own):
-        if entry.kind is EntryKind.ALLERGY or _ALLERGIC.search(entry.words):
-            names = medicines.met_by(entry.text, "\n".join(line for line in lines if entry.words not in line))
-            if names and names not in once:
-                once.add(names)
-                yield AllergyPart(entry, names)
+    for words, names, _ in (*told, *own):
+        if _ALLERGIC.search(words):
+            met = medicines.met_by(names, "\n".join(line for line in lines if words not in line and line not in words))
+            if met and met not in once:
+                once.add(met)
+                yield AllergyPart(words, met)
 
 
 # --- explanations -----------------------------------------------------------------------------------------------------

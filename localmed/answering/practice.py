@@ -13,7 +13,7 @@ from typing import Any
 
 from localmed.answering import evidence as shown
 from localmed.answering.asking import QuestionInput
-from localmed.answering.roles import Role, Writing, words
+from localmed.answering.roles import Role, Writing
 from localmed.domain import message
 from localmed.domain.errors import Rejected
 from localmed.domain.patient import PatientRecord
@@ -28,7 +28,7 @@ _MEANT = {name: element for element, names in table("pico")["labels"].items() fo
 _LABELS = re.compile(
     rf"(?:^|(?<=[\s;；,，。.]))(?P<label>{in_characters(', '.join(_MEANT))})\s*[:：]\s*", re.IGNORECASE
 )
-SHOWN = 4_000  # characters of a record's prose for a model, after its lists
+SHOWN = 8_000  # characters of a record for a model
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +50,8 @@ class PicoInput(QuestionInput):
 
 
 def in_words(record: PatientRecord, language: str) -> str:
-    """The record for a model: coded entries and prose, quoted."""
-    called = words("record", language)
-    facts = [
-        ("age", f"{record.age:g}" if record.age is not None else ""),
-        ("sex", record.sex),
-        ("problems", "; ".join(record.problems)),
-        ("medications", "; ".join(record.medications)),
-        ("allergies", "; ".join(record.allergies) or (called["none"] if "allergies" in record.none_of else "")),
-        ("results", "; ".join(f"{result.name} {result.written}" for result in record.results)),
-    ]
-    prose = record.text[:SHOWN]
-    said = prose.casefold()  # no list that the prose has already
-    told = [(name, value) for name, value in facts if not all(it.casefold() in said for it in value.split("; "))]
-    lines = [f"{called[name]}: {value}" for name, value in told if value]
-    return shown.quoted("record", "\n".join((*lines, prose)), language)
+    """The record for a model, quoted."""
+    return shown.quoted("record", record.text[:SHOWN], language)
 
 
 def by_labels(question: str) -> Pico | None:

@@ -88,6 +88,10 @@ def print_text(answer: Answer) -> None:
 def _show_part(part: PartView, language: str) -> None:
     echo()
     echo_wrapped(part.title, bold=True)
+    if part.pieces:
+        echo(
+            "".join(click.style(piece.text, underline=True) if piece.searched else piece.text for piece in part.pieces)
+        )
     for row in part.rows:
         echo_wrapped(joined(filter(None, (row.label, row.text)), language, COLON), "  ", "  ")
         if row.detail:

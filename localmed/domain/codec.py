@@ -25,10 +25,15 @@ TYPE = "type"  # names the class of an object if the field's type does not
 _PLAIN = (str, int, float, bool)
 GONE = {  # fields of earlier versions
     "Conflict": {"amounts", "caution"},
-    "InteractionPart": {"statements"},
     "TermPart": {"under"},
 }
-OLDER = ("NearestPart", "EffectPart", "ApplicabilityPart")  # classes written by 0.1.0, read as ``OlderPart``
+# Classes of earlier versions, or those with that field: their sentences are read as ``OlderPart``.
+OLDER = {
+    **dict.fromkeys(("NearestPart", "EffectPart", "ApplicabilityPart", "CautionPart", "EntryPart", "ValuePart"), TYPE),
+    "AllergyPart": "allergy",
+    "InteractionPart": "entry",
+    "RecordPart": "entries",
+}
 
 
 class Codec:
@@ -138,7 +143,9 @@ class Codec:
             return frozenset(self._tagged(item) for item in value["value"])
         if value[TYPE] == "mapping":
             return {self._tagged(name): self._tagged(item) for name, item in value["value"]}
-        kind = self._known.get("OlderPart" if value[TYPE] in OLDER else value[TYPE])
+        if OLDER.get(value[TYPE]) in value:
+            value = {TYPE: "OlderPart", "statements": value.get("statements", [])}
+        kind = self._known.get(value[TYPE])
         if kind is None:
             raise ValueError(f"no value is called {value[TYPE]!r}")
         return kind(value["value"]) if issubclass(kind, Enum) else self._object(value, kind)

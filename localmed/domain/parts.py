@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from localmed.domain.messages import Message
-from localmed.domain.patient import Measured, RecordEntry
+from localmed.domain.patient import RecordName
 from localmed.domain.sources import Statement
 
 
@@ -37,7 +37,7 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class OlderPart:
-    """Sentences in a part that only release 0.1.0 wrote (``codec.OLDER``)."""
+    """Sentences in a part that only earlier versions wrote (``codec.OLDER``)."""
 
     statements: tuple[Statement, ...]
 
@@ -179,69 +179,54 @@ class PicoPart(_NoStatements):
 
 @dataclass(frozen=True, slots=True)
 class RecordPart(_NoStatements):
-    """The entries read from the patient's record, each with its source words."""
+    """The patient's record without identifiers, and the names in it, in order.
 
-    entries: tuple[RecordEntry, ...]
+    ``absent`` are the starts of those that no document of the library names.
+    """
+
+    text: str
+    names: tuple[RecordName, ...] = ()
+    absent: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class AllergyPart:
-    """An allergy of the record, and the shown sentences that name its medicine or class.
+    """Words of a record on an allergy, and the shown sentences that name its medicine or class.
 
-    Without sentences: ``named`` are medicines of an order.
+    Without sentences: ``named`` are medicines of an order, or of the record's other lines.
     """
 
-    allergy: RecordEntry
+    words: str
     named: tuple[str, ...]
     statements: tuple[Statement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class InteractionPart(_NoStatements):
-    """A medicine of the record that interacts with one that the sources name, by the concept graph (``source``)."""
+    """A medicine of the record, as written, that interacts with one that is asked about, by the concept graph."""
 
-    entry: RecordEntry
+    words: str
     named: str
     source: str
 
 
 @dataclass(frozen=True, slots=True)
-class CautionPart:
-    """An entry of the record, and sentences that warn and name its medicine or class (``named``, as written).
-
-    ``others`` are entries that the same sentences name. Of a pregnancy or ``values``: sentences for them on the
-    medicines named. ``words`` are the record's sentences with values that are only quoted.
+class TogetherPart:
+    """Lines of the library that name ``words``, a medicine of the record, together with ``named``: what the record or
+    the question names too, as written there. Without lines: medicines that are named with nothing else.
     """
 
-    entry: RecordEntry
+    words: str
     named: tuple[str, ...]
     statements: tuple[Statement, ...]
-    values: tuple[Measured, ...] = ()
-    words: tuple[str, ...] = ()
-    others: tuple[RecordEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class EntryPart:
-    """A medicine of the record, and its rows in the library's lists of medicines."""
+class RangePart:
+    """Values of the record, as written, and lines of the library that give a range of their measures."""
 
-    entry: RecordEntry
+    words: tuple[str, ...]
     statements: tuple[Statement, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ValuePart:
-    """A value of the record, and rows and sentences with a range that holds it or a target that it misses; with
-    ``target`` reference ranges that it is outside, in older answers targets too.
-
-    ``words`` are the record's sentence if its value is only quoted. ``further`` values have the same sentences.
-    """
-
-    value: Measured
-    statements: tuple[Statement, ...]
-    words: str = ""
-    target: bool = False
-    further: tuple[Measured, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,7 +402,7 @@ class ConceptPart(_NoStatements):
 
 Part: TypeAlias = (
     OlderPart | LinePart | TermPart | UnexplainedPart | QuestionPart | ReadingLevelPart | DepartmentPart |
-    PicoPart | RecordPart | AllergyPart | InteractionPart | CautionPart | EntryPart | ValuePart | NotJudgedPart |
+    PicoPart | RecordPart | AllergyPart | InteractionPart | TogetherPart | RangePart | NotJudgedPart |
     SourceLevelPart | CitationsPart | SupportPart | ResponsePart | AlertPart | ClaimPart | EvidenceQualityPart |
     StudiesPart | SourcePlanPart | ConceptPart
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A patient's record, without the identifiers that the readers recognise: what a recommendation may depend on.
+"""A patient's record, without the identifiers that the readers recognise: its text, and the names found in it.
 
 The readers of ``ingest.records`` make it and drop labelled names, numbers, addresses and dates of birth. It lives as
 long as the question; nothing here is stored unless a caller keeps it on purpose.
@@ -12,33 +12,26 @@ from enum import StrEnum
 from localmed.domain.messages import Message
 
 
-class EntryKind(StrEnum):
-    """The kind of a record's entry.
+class NameKind(StrEnum):
+    """What a name of a record is; an allergy is a medicine beside words for a reaction."""
 
-    ``NAMED`` is a medicine that the record mentions outside a medication list. ``UNREAD`` is quoted without being
-    interpreted: a value, a doubtful list line, a sentence about a reaction or a pregnancy.
-    """
-
-    AGE = "age"
-    SEX = "sex"
-    PREGNANCY = "pregnancy"
-    PROBLEM = "problem"
-    MEDICINE = "medicine"
     ALLERGY = "allergy"
-    RESULT = "result"
-    NAMED = "named"
-    UNREAD = "unread"
+    MEDICINE = "medicine"
+    VALUE = "value"
+    CONDITION = "condition"
 
 
 @dataclass(frozen=True, slots=True)
-class RecordEntry:
-    """An entry of a record: ``text``, read from the ``words`` at ``start:end`` of the record (0 if it is coded)."""
+class RecordName:
+    """A name at ``start:end`` of a record's text; a value with its number.
 
-    kind: EntryKind
-    text: str
-    words: str
-    start: int = 0
-    end: int = 0
+    ``keys``: the ingredients of a medicine, the name of a measure, or the names of a condition.
+    """
+
+    kind: NameKind
+    keys: tuple[str, ...]
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,24 +51,10 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class PatientRecord:
-    """One patient's record.
+    """One patient's record as text: as pasted, or of a coded record a line for each entry.
 
-    ``age`` is in years at ``as_of`` (the record's date, or ""); ``sex`` is "female", "male" or "". ``none_of`` names
-    the lists ("problems", "medications", "allergies") that the record states to be empty; other empty lists are
-    unknown. ``results`` has the newest of each measure. ``text`` is prose for a model to read, "" for coded records.
-    ``entries`` are what was read; ``notes`` say what could not be read or cannot be true.
+    ``notes`` say what could not be read or cannot be true.
     """
 
-    language: str = "en"
-    age: float | None = None
-    sex: str = ""
-    pregnant: bool | None = None
-    problems: tuple[str, ...] = ()
-    medications: tuple[str, ...] = ()
-    allergies: tuple[str, ...] = ()
-    none_of: frozenset[str] = frozenset()
-    results: tuple[Measured, ...] = ()
-    text: str = ""
-    as_of: str = ""
-    entries: tuple[RecordEntry, ...] = ()
+    text: str
     notes: tuple[Message, ...] = ()

@@ -25,7 +25,7 @@ from localmed.presentation.neutral import one_line, words
 from localmed.presentation.statements import definition_rows, statement_view
 from localmed.presentation.views import AnswerView, PartView, Row
 from localmed.text import medicines
-from localmed.text.abbreviations import abbreviations, phrases, unknown
+from localmed.text.abbreviations import abbreviations, phrases
 from localmed.text.language import detect
 from localmed.text.negation import speaks_of_stopping
 
@@ -190,14 +190,14 @@ def terms_by_line(
     """The lines, each with the terms that stand in it first; and the parts that belong to no line.
 
     A term is explained in the reader's ``language``, else in the order's ``own``; another one is for its leaflet. A
-    line beside which nothing or not every short form is explained says whom to ask.
+    line beside which nothing or not everything is explained says so and whom to ask.
     """
     pairs = list(zip(parts, shown, strict=True))
     lines = [(part, view, list[PartView]()) for part, view in pairs if isinstance(part, LinePart)]
     rest: list[PartView] = []
     read = {(part.term, part.start) for part in parts if isinstance(part, TermPart) and _is_in(part, language)}
     for part, view in pairs:
-        if isinstance(part, LinePart):
+        if isinstance(part, LinePart | UnexplainedPart):
             continue
         if isinstance(part, TermPart) and not _is_in(part, language if (part.term, part.start) in read else own):
             continue
@@ -206,6 +206,8 @@ def terms_by_line(
         beside.append(view)
     listed = [name for part in parts if isinstance(part, UnexplainedPart) for name in part.terms]
     asking = [(view, _ask(part, bool(view.rows or terms), listed), terms) for part, view, terms in lines]
+    alone = [name for name in listed if not any(_is_told(part, name) for part, _, _ in lines)]
+    rest += [unexplained(UnexplainedPart(tuple(alone)), language)] if alone else []
     return [
         (replace(view, rows=(*view.rows, *(Row("", words(it, language)) for it in ask))), terms)
         for view, ask, terms in asking
@@ -216,9 +218,13 @@ def _ask(part: LinePart, is_begun: bool, listed: Sequence[str]) -> tuple[Message
     """Whom to ask about a line, of which something ``is_begun``, for its short forms ``listed`` as not explained."""
     if not is_begun:
         return (message("explain.line_unexplained"),)
-    short = {*(one.written for one in abbreviations(part.text, "en")), *unknown(part.text)}
-    left = tuple(name for name in listed if name in short and not medicines.mentions(name))
-    return (message("explain.line_partly", names=left),) if left and not part.medicines else ()
+    left = tuple(name for name in listed if _is_told(part, name))
+    return (message("explain.line_partly", names=left),) if left else ()
+
+
+def _is_told(part: LinePart, name: str) -> bool:
+    """Whether a line has ``name`` as words of its own, and tells what it leaves unexplained."""
+    return not part.medicines and bool(re.search(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", part.text))
 
 
 def with_cited_sources(shown: AnswerView, lines: Lines, rest: Sequence[PartView]) -> AnswerView:

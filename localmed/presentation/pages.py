@@ -92,9 +92,8 @@ def _leaflet(answer: Answer, date: str, language: str) -> dict[str, Any]:
     told = in_language(answer, language)
     shown = view(told, language, audience="patient")
     lines = [part for part in answer.parts if isinstance(part, LinePart)]
-    order_lines, _ = terms_by_line(told.parts, shown.parts, language)
-    parts = (*(line for line, _ in order_lines), *shown.parts[len(lines) :])
-    sections = [(title, list(group)) for title, group in groupby(parts, lambda part: part.section) if title]
+    order_lines, rest = terms_by_line(told.parts, shown.parts, language)
+    sections = [(title, list(group)) for title, group in groupby(rest, lambda part: part.section) if title]
     return {
         "language": language,
         "colon": joined(("", ""), language, COLON),
@@ -110,6 +109,7 @@ def _leaflet(answer: Answer, date: str, language: str) -> dict[str, Any]:
         if all(part.restated is Restated.QUOTED for part in lines)
         else "",
         "lines_title": words(message("explain.lines"), language),
+        "lines": order_lines,
         "sections": sections,
         "sources": shown.sources,
         "sources_title": shown.sources_title,

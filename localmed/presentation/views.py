@@ -43,6 +43,7 @@ class StatementView:
     heading: str = ""
     detail: str = ""
     continues: bool = False  # of the same section, and no part of the answer
+    runs: tuple[tuple[str, bool], ...] = ()  # of ``text``; the true ones stand in bold
     unsure: bool = False  # ``checked`` says that nobody could check it
 
     @property
@@ -61,6 +62,15 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of a record: a name if it is ``searched`` for by that word, or an ``allergy``."""
+
+    text: str
+    searched: str = ""
+    allergy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class PartView:
     """A part of an answer: title, rows, sentences. Parts with one ``section`` stand together under that heading."""
 
@@ -72,6 +82,8 @@ class PartView:
     lower: bool = False  # a department that is only ranked lower
     folded: bool = False  # background, closed at first
     after: bool = False  # about one source: told below the sections, a row each of one table
+    paired: bool = False  # a row of a table: what is named, and the sentences on it
+    pieces: tuple[Piece, ...] = ()  # of a patient's record
 
 
 @dataclass(frozen=True, slots=True)

@@ -254,7 +254,8 @@ def paragraphs(lines: Sequence[Line]) -> Iterator[list[int]]:
             yield paragraph
             paragraph = []
         paragraph.append(place)
-    yield paragraph
+    if paragraph:
+        yield paragraph
 
 
 def _above(section: Section) -> str:

@@ -46,7 +46,7 @@ def sections(
         whole = section_of(hit.passage, passages)
         seen |= {passage.id for passage in whole}
         shown = _around(hit.passage, whole)
-        if lines := tuple(_lines(shown)):
+        if lines := tuple(lines_of(shown)):
             study = studies(hit.passage.collection)
             population = tuple(_population(passages)) if study else ()
             taken.append(Section(hit, lines, len(shown) < len(whole), study, population))
@@ -73,7 +73,8 @@ def _around(best: Passage, whole: Sequence[Passage]) -> tuple[Passage, ...]:
     return tuple(whole[first : last + 1])
 
 
-def _lines(passages: Iterable[Passage]) -> Iterator[Line]:
+def lines_of(passages: Iterable[Passage]) -> Iterator[Line]:
+    """The sentences and rows of ``passages``, without running heads and foot lines."""
     for passage in passages:
         last = 0
         for start, end in line_spans(passage):
@@ -85,7 +86,7 @@ def _population(document: Iterable[Passage]) -> Iterator[Line]:
     """The first sentences under the heading of ``document`` on its population."""
     passages = [one for one in document if cues("publications", "population").search(" ".join(one.headings[-1:]))]
     left = POPULATION
-    for line in _lines(one for one in passages[:1] if one.headings[-1] != one.title):
+    for line in lines_of(one for one in passages[:1] if one.headings[-1] != one.title):
         left -= line.end - line.start
         if left < 0 and left != POPULATION - (line.end - line.start):
             return

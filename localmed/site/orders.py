@@ -135,7 +135,7 @@ def questions_of(answer: Answer) -> list[tuple[QuestionPart, tuple[Offer, ...]]]
 
 
 def _offers(answer: Answer, part: QuestionPart, place: int) -> Iterator[Offer]:
-    """The sections found for a question that are whole, current, read with certainty and of documents for patients.
+    """The sections found for a question that lack nothing of it and are whole, current, surely read and for patients.
 
     An entry of a dictionary answers only who asks what it means.
     """
@@ -147,7 +147,7 @@ def _offers(answer: Answer, part: QuestionPart, place: int) -> Iterator[Offer]:
             for it in pieces
         )
         entry = is_entry(pieces[0].passage, meant)
-        if section.best in part.sections and sound and not section.cut and not entry:
+        if section.best in part.sections and sound and not (section.cut or section.lacks or entry):
             title = pieces[0].document_title
             headings = [heading for heading in pieces[0].passage.headings if heading != title]
             yield Offer(

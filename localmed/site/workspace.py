@@ -80,6 +80,7 @@ class Workspace:
         return Services(
             search=finder.search,
             find=partial(self._find_or_by_words, finder) if by_words_too else partial(self.find, finder=finder),
+            naming=self.naming,
             scopes=self.scopes,
             look_up=self.look_up,
             cite=self.mint,
@@ -255,6 +256,17 @@ class Workspace:
     def _finder(self) -> HybridSearch:
         encoder = CachingEncoder(self._site.encoder)  # encodes a question once for all searches
         return HybridSearch(self.library, encoder, self.settings.search, self._site.reranker)
+
+    def naming(
+        self, names: tuple[tuple[str, ...], ...], filters: SearchFilter, most: int
+    ) -> tuple[tuple[Passage, ...], ...]:
+        """The best ``most`` passages for each group of ``names``, by words alone."""
+        search, found = self.settings.search, list[list[str]]()
+        for group in names:
+            rows = self.library.search_lexical(" ".join(group), most, filters, search.title_boost, search.query_terms)
+            found.append([name for name, _, _ in rows])
+        known = self.library.passages([*dict.fromkeys(chain.from_iterable(found))])
+        return tuple(tuple(known[name] for name in one if name in known) for one in found)
 
     def scopes(self, documents: tuple[str, ...]) -> tuple[tuple[Passage, ...], ...]:
         """The first ``SCOPES`` passages of each document that state whom it is for."""

@@ -86,22 +86,32 @@ def measured(text: str, date: str = "") -> Iterator[Measured]:
     for match in _PRESSURE.finditer(folded):
         for name, number in zip((SYSTOLIC, DIASTOLIC), match.groups(), strict=True):
             yield Measured(name, float(number), f"{number} mmHg", date, *match.span())
+    for measure, match in _with_number(folded):
+        value = converted(measure, match["number"], match["unit"] or "")
+        if value is not None:
+            low, high = measure.plausible
+            unit = match["unit"] or (measure.unit if low <= value <= high else "")  # else it may be another one
+            written = f"{match['number']} {unit}".strip()
+            yield Measured(measure.name, value, _shown(written), date, *match.span())
+
+
+def _with_number(folded: str) -> Iterator[tuple[Measure, re.Match[str]]]:
+    """Every measure that a number follows, which is no dose and of no other item: "warfarin as per INR, ramipril 5"."""
     for measure in all_measures():
         for match in _values(measure).finditer(folded) if measure.name != "age" else ():
-            if _OTHER_BODY_FLUID.search(match["between"]) or _OTHER_BODY_FLUID.search(
-                folded[max(0, match.start() - 12) : match.start()]
-            ):
-                continue
-            if _ANOTHER.search(match["between"]) or (
-                not match["unit"] and units.dose(counted=True).match(folded, match.start("number"))
-            ):
-                continue  # "warfarin as per INR, ramipril 5 mg"
-            value = converted(measure, match["number"], match["unit"] or "")
-            if value is not None:
-                low, high = measure.plausible
-                unit = match["unit"] or (measure.unit if low <= value <= high else "")  # else it may be another one
-                written = f"{match['number']} {unit}".strip()
-                yield Measured(measure.name, value, _shown(written), date, *match.span())
+            before = folded[max(0, match.start() - 12) : match.start()]
+            fluid = _OTHER_BODY_FLUID.search(match["between"]) or _OTHER_BODY_FLUID.search(before)
+            dose = not match["unit"] and units.dose(counted=True).match(folded, match.start("number"))
+            if not (fluid or dose or _ANOTHER.search(match["between"])):
+                yield measure, match
+
+
+def places(text: str) -> Iterator[tuple[str, int, int]]:
+    """The name and place of each measure with a number in ``text``, of a known unit or not."""
+    folded = fold(text)
+    for match in _PRESSURE.finditer(folded):
+        yield from ((name, *match.span()) for name in (SYSTOLIC, DIASTOLIC))
+    yield from ((measure.name, *match.span()) for measure, match in _with_number(folded))
 
 
 def coded(name: str, code: str, value: float, unit: str, date: str = "") -> Measured | None:
@@ -205,7 +215,6 @@ _ANY_UNIT = r"%|[^\W\d_][^\s–—~～-]{0,24}?(?: ?m[²2])?"
 _ANY = Measure("", "", "", "", (0, 0), ((_ANY_UNIT, 1.0, 0.0),), bare=True)  # a number as it stands, whatever its unit
 
 
-BOUND = re.compile(r"[<>≥≤≧≦＜＞]")  # "eGFR >90" is no value
 KIDNEYS = ("eGFR", "creatinine clearance")  # either stands for the other in a table's ranges
 FURTHER = 1.2  # times a value beyond a bound: limits up to there are compared with it
 REDUCED = 60  # mL/min; below it kidneys do not work as they should
@@ -258,17 +267,16 @@ def falls_in(question: str, header: str, cell: str, lone: bool = False) -> bool 
     return len(own) == 1 and any(unit in own and holds(value) for value, unit in numbers(question))
 
 
-def falls_in_sentence(text: str, measure: Measure, value: float, alone: bool = False, apart: bool = False) -> bool:
+def falls_in_sentence(text: str, measure: Measure, value: float) -> bool:
     """Whether ``value`` is in a range that directly follows ``measure`` in ``text`` ("if eGFR is below 30").
 
-    Targets, negations and numbers with another unit are left out. ``alone``: one kidney value does not stand for the
-    other. A range that a healthy value is in as well says nothing of a dangerous one ("above 4.0" of glucose 28), nor,
-    with ``apart``, of any.
+    Targets, negations and numbers with another unit are left out. A range that a healthy value is in as well says
+    nothing of a dangerous one ("above 4.0" of glucose 28).
     """
     low, high = _bounds().get(measure.name, (None, None))
-    dangerous = apart or (low is not None and value < low) or (high is not None and value >= high)
+    dangerous = (low is not None and value < low) or (high is not None and value >= high)
     healthy = measure.healthy if dangerous else None
-    return any(holds(value) and not (healthy is not None and holds(healthy)) for holds in _given(text, measure, alone))
+    return any(holds(value) and not (healthy is not None and holds(healthy)) for holds in _given(text, measure))
 
 
 @cache
@@ -282,14 +290,14 @@ def _bounds() -> Mapping[str, tuple[float | None, float | None]]:
     return {measure.name: (low, high) for code, measure in of.items() for low, high in (bounds[code],) if measure}
 
 
-def gives_a_range(text: str, measure: Measure) -> bool:
-    """Whether ``text`` gives a range for ``measure`` that is no reference range."""
-    return bool(_given(text, measure)) and not _given(text, measure, alone=True, targets=_REFERENCE)
-
-
 def gives_any_range(text: str, measure: Measure) -> bool:
     """Whether ``text`` gives a range, a target or a reference range for ``measure``."""
     return any(_given(text, measure, alone=True, targets=words) for words in (None, _TARGET, _REFERENCE))
+
+
+def gives_reference(text: str, measure: Measure) -> bool:
+    """Whether ``text`` gives a reference range for ``measure``."""
+    return bool(_given(text, measure, alone=True, targets=_REFERENCE))
 
 
 def misses_target(text: str, measure: Measure, value: float) -> bool:
@@ -338,7 +346,7 @@ def _given(
         for match in _ranges(one).finditer(folded):
             start, end = match.span("range")
             before = _CLAUSE_END.split(folded[max(0, start - CLAUSE) : start])[-1]
-            target, aimed = bool((targets or _TARGET).search(before)), bool(AIMED.search(before))
+            target, aimed = bool((targets or _TARGET).search(before)), bool(_AIMED.search(before))
             sure = target and not _CONDITION.search(before) and not _WHERE.match(folded, end)
             if sure if targets else not (target or aimed):  # "if ..., it should be below 3" is neither
                 found.append(_both(within(one, "", match["range"]), within(one, "", _also(folded, end))))
@@ -376,7 +384,7 @@ _PRESSURE_RANGE = re.compile(
 )
 _NO = re.compile(r"\b(?:no|not|never|without)\b|n't|[不未非无]")
 _OR = re.compile(r"\bor\b|或")
-AIMED = re.compile(r"target|goal|\baim|\bkeep|urine|urinary|目标|维持|控制|尿")
+_AIMED = re.compile(r"target|goal|\baim|\bkeep|urine|urinary|目标|维持|控制|尿")
 _TARGET = re.compile(  # what certainly is one
     r"\b(?:target|goal|aim)s?\b|目标|控制在|维持在|降至|降到"
     r"|(?:\b(?:should|must) be|应)(?:\s+(?:systolic|diastolic))?\s*$"

@@ -275,15 +275,12 @@ def _allergens(folded: str, listed: list[Mention]) -> list[Mention]:
     return listed[: last + 1] if to else listed[first:] if of else []
 
 
-def named_in(taken: str, text: str, pairs: bool = False) -> tuple[str, ...]:
-    """The names in ``text`` of the medicines ``taken``, of their classes, or of several classes ("anticoagulant").
-
-    With ``pairs`` words for many classes too ("antibiotics"), which say little by themselves.
-    """
+def named_in(taken: str, text: str) -> tuple[str, ...]:
+    """The names in ``text`` of the medicines ``taken``, of their classes, or of several classes ("anticoagulant")."""
     own, found = mentions(taken), mentions(text)
     known, classes = {name for it in own for name in it.ingredients}, {name for it in own for name in it.classes}
     known |= {name.split()[0] for name in known}  # "insulin" of insulin glargine
-    words, of = _wider(pairs)
+    words, of = _wider(False)
     met = [it.written for it in found if (known & {*it.ingredients} if it.ingredients else classes & {*it.classes})]
     rest = _without(
         fold(text), [(it.start, it.end) for it in found if it.written not in of]
@@ -292,13 +289,22 @@ def named_in(taken: str, text: str, pairs: bool = False) -> tuple[str, ...]:
     return tuple(dict.fromkeys(met))
 
 
+def classes_meant(text: str) -> frozenset[str]:
+    """The classes that ``text`` names, by themselves or by a word for several or many outside of other names."""
+    words, of = _wider(True)
+    found = mentions(text)
+    rest = _without(fold(text), [(it.start, it.end) for it in found if it.written not in of])
+    wider = (name for match in words.matches(rest) for name in of[match.name])
+    return frozenset(chain(wider, *(it.classes for it in found if not it.ingredients)))
+
+
 @cache
-def _wider(pairs: bool) -> tuple[Names, Mapping[str, frozenset[str]]]:
-    """Words for several classes, and the classes of each; with ``pairs`` words for many classes too."""
+def _wider(many: bool) -> tuple[Names, Mapping[str, frozenset[str]]]:
+    """Words for several classes, and the classes of each; with ``many`` words for very many too ("antibiotic")."""
     entry = table("medicines")["wider"]
     of = {
         key(name): frozenset(listed(cells[1]))
-        for cells in rows("\n".join((entry["words"], entry["pairs"] if pairs else "")))
+        for cells in rows("\n".join((entry["words"], entry["many"] if many else "")))
         for name in listed(cells[0])
     }
     return Names(of), of

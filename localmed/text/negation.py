@@ -69,11 +69,6 @@ def warns(text: str) -> bool:
     return any(cues("negation", section).search(folded) for section in ("warns", "urgent"))
 
 
-def tells_of_an_effect(text: str) -> bool:
-    """Whether a sentence says that one thing changes the effect or the risk of another."""
-    return bool(cues("negation", "effect").search(fold(text)))
-
-
 # --- complaints -------------------------------------------------------------------------------------------------------
 
 

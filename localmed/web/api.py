@@ -19,11 +19,13 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
 from localmed import __version__
+from localmed.answering.record import names_in
 from localmed.domain import Answer, SearchFilter
 from localmed.domain.answers import answer_json
 from localmed.domain.errors import LocalmedError, NoToken, UsageError
 from localmed.domain.findings import ALL
-from localmed.domain.patient import EntryKind, PatientRecord, RecordEntry
+from localmed.domain.patient import PatientRecord
+from localmed.ingest import records
 from localmed.people import feedback, history, tokens
 from localmed.people.feedback import Opinion
 from localmed.people.history import ALONE, AskedWith, Kept
@@ -31,7 +33,7 @@ from localmed.presentation.answer import view
 from localmed.presentation.finding import finding_value
 from localmed.presentation.plain import plain
 from localmed.process.hooks import SILENT
-from localmed.site import lookups, orders, records
+from localmed.site import lookups, orders
 from localmed.site.session import Session, caller_of
 from localmed.text.language import clean
 from localmed.web import pages, sources, streams
@@ -107,14 +109,6 @@ class ConceptBody(_Body):
     question: Text = ""
 
 
-class EntryBody(_Body):
-    """An entry of a record."""
-
-    kind: EntryKind
-    text: Annotated[str, Field(max_length=300)]
-    words: Annotated[str, Field(max_length=300)] = ""
-
-
 class RecordBody(_Body):
     """A patient's record as text, C-CDA or FHIR JSON; it is not kept."""
 
@@ -122,11 +116,10 @@ class RecordBody(_Body):
 
 
 class PracticeBody(_Body):
-    """A question on one patient: by the ``record``, or by its ``entries`` as they were corrected."""
+    """A question, perhaps on the patient of a ``record``."""
 
     question: Text
     record: Text = ""
-    entries: Annotated[list[EntryBody], Field(max_length=records.CORRECTED)] = []
     pico: bool = False
 
 
@@ -204,33 +197,32 @@ def ask(visit: Program, request: Request, body: AskBody) -> Response:
 
 @router.post("/records")
 def read_record(visit: Program, body: RecordBody) -> Response:
-    """What is read of a record, to be corrected before it is asked with."""
-    record = records.read(body.record.encode("utf-8", "replace"))
-    entries = [{"kind": one.kind.value, "text": one.text, "words": one.words} for one in record.entries]
-    return JSONResponse({"entries": entries, "notes": pages.lines(record.notes, visit)})
+    """What is read of a record: its text without identifiers, and the names that are looked up."""
+    read = records.read(body.record.encode("utf-8", "replace"))
+    names = [
+        {"kind": one.kind.value, "text": read.text[one.start : one.end], "start": one.start, "end": one.end}
+        for one in names_in(read.text)
+    ]
+    return JSONResponse({"text": read.text, "names": names, "notes": pages.lines(read.notes, visit)})
 
 
 @router.post("/practice")
 def practice(visit: Program, request: Request, body: PracticeBody) -> Response:
     """Evidence on a clinical question about one patient."""
-    text, known = question_of(visit, body.question), _record(body)
+    text, known = question_of(visit, body.question), _record(body.record)
     return respond(visit, request, text, lambda hooks: visit.session.ebm(text, SearchFilter(), known, body.pico, hooks))
 
 
-def _record(body: PracticeBody) -> PatientRecord | None:
-    if body.entries and body.record:
-        raise UsageError("web.practice.both")
-    if body.entries:
-        return records.corrected([RecordEntry(one.kind, one.text, one.words or one.text) for one in body.entries])
-    return records.read(body.record.encode("utf-8", "replace")) if body.record.strip() else None
+def _record(text: str) -> PatientRecord | None:
+    return records.read(text.encode("utf-8", "replace")) if text.strip() else None
 
 
 @router.post("/orders")
 def explain(visit: Program, request: Request, body: OrderBody) -> Response:
     """Explain a medical order; a leaflet is released on the page of the answer, by a person."""
     text = orders.text_of(body.order.encode("utf-8", "replace"))
-    known = records.read(body.record.encode("utf-8", "replace")) if body.record.strip() else None
-    task = ExplainInput(text, known, tuple(clean(question) for question in body.questions if question.strip()))
+    questions = tuple(clean(question) for question in body.questions if question.strip())
+    task = ExplainInput(text, _record(body.record), questions)
     return respond(visit, request, text, lambda hooks: visit.session.explain(task, SearchFilter(), hooks))
 
 

@@ -4,42 +4,55 @@ After LINS (Methods, "Workflow of LINS assisting in evidence-based medicine prac
 question and is searched for in each tier of the hierarchical evidence database (preset ``ebm``). Sections on a medicine
 of the question come first, then nearer tiers before further ones, then the tiers' order: guidelines, literature, books.
 A chat model writes an answer for this patient from the sections; it is checked, and no sentence can cite the record.
-Also shown: PICO elements, the entries read from the record, what the library says on its medicines and values by name
-and number (``answering.warnings``), and each source with type, date and level.
+Also shown: PICO elements, the record with the names found in it, what the library says where it names them
+(``answering.record``), and each source with type, date and level.
 
-Rules say nothing else about the patient: no finding is no proof that advice fits. Of the record only the medicines and
-the values of known measures are searched for, and with a short question the first problems.
+Rules compare nothing with the patient: no finding is no proof that advice fits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 
-from localmed.answering import warnings
-from localmed.answering.practice import ELEMENTS, PICO, Pico, PicoInput, by_labels, in_words
-from localmed.answering.warnings import Quote
+from localmed.answering import record
+from localmed.answering.practice import ELEMENTS, PICO, SHOWN, Pico, PicoInput, by_labels, in_words
+from localmed.answering.record import Quote, Thing
 from localmed.answering.write import WRITE
 from localmed.domain import (
     Answer,
     AnswerStatus,
+    Citation,
     Evidence,
     Hit,
+    Message,
     Origin,
     Part,
+    Passage,
     Provenance,
     SearchFilter,
     ShownSection,
     Statement,
     message,
 )
-from localmed.domain.findings import Finding, Line
-from localmed.domain.parts import InteractionPart, NotJudgedPart, PicoPart, RecordPart, SourceLevelPart
-from localmed.domain.patient import EntryKind, Measured, PatientRecord
+from localmed.domain.findings import Line
+from localmed.domain.parts import (
+    AllergyPart,
+    InteractionPart,
+    NotJudgedPart,
+    PicoPart,
+    RangePart,
+    RecordPart,
+    SourceLevelPart,
+    TogetherPart,
+)
+from localmed.domain.patient import NameKind, PatientRecord, RecordName
 from localmed.retrieval.concepts import Card
 from localmed.retrieval.conflicts import differences
 from localmed.retrieval.marks import PARAGRAPH, begins_with_a_medicine, paragraphs
+from localmed.retrieval.sections import lines_of
 from localmed.retrieval.tiers import Tier
 from localmed.text import measures, medicines, synonyms
 from localmed.text.language import content_words, detect, fold
@@ -47,23 +60,21 @@ from localmed.text.publications import level
 from localmed.workflows import finding
 from localmed.workflows.ask import answered
 from localmed.workflows.finding import Plan, cared, refused, screened
-from localmed.workflows.flow import Find, Flow, LookUp, Step, asked
-from localmed.workflows.receipts import NEAREST, PASSAGES, SECTIONS, best_of, merged, own, receipts, renumbered
+from localmed.workflows.flow import Flow, LookUp, Naming, Step, asked
+from localmed.workflows.receipts import NEAREST, best_of, merged, own, receipts, renumbered
 
-SEARCHED = 12  # medicines searched for together with those of the record
+SEARCHED = 30  # medicines of the record, and values, that are searched for
 LOOKED_UP = 4  # medicines looked up for interactions with those of the record
 OF_TIER = 8  # sections of each tier: a ward's protocol has several
-SEARCHED_PROBLEMS = 2  # problems of the record that are searched with a short question
-SEARCHED_LIMITS = 20  # medicines of the record whose limits are searched for
-LIMITED = ("eGFR", "creatinine clearance", "potassium", "INR")  # searched with each medicine of the record
-SEARCHED_VALUES = 12  # measures of the record whose ranges are searched for
-AT_ONCE = 3  # medicines that nobody takes in one search
-UNMARKED = 3  # first sections that count without a mark: people read them
+OF_NAME = 40  # passages for each name
+RANGE = ("reference", "range", "target", "参考范围", "目标")  # searched with a value
+SEARCHED_CONDITIONS = 2  # of the record, searched with a short question
 PROPOSING = 3  # marked sections that propose medicines
+UNMARKED = 3  # first sections that count without a mark: people read them
 SHORT = 2  # content words beside medicines; a question with fewer is short
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Case:
     """A clinician's question, its PICO elements, and the record."""
 
@@ -73,13 +84,29 @@ class Case:
 
     @property
     def searched(self) -> str:
-        """The text to search for: the question; a short one on no condition with the record's first problems."""
+        """The text to search for: the question; a short one on no condition with the record's first conditions."""
         others = self.question
         for one in medicines.mentions(self.question):
             others = others.replace(one.written, " ")
         if self.record is None or self._conditions or len(content_words(others)) >= SHORT:
             return self.question
-        return " ".join((self.question, *self.record.problems[:SEARCHED_PROBLEMS]))
+        named = [it.words for it in self.own if it.kind is NameKind.CONDITION]
+        return " ".join((self.question, *named[:SEARCHED_CONDITIONS]))
+
+    @cached_property
+    def names(self) -> tuple[RecordName, ...]:
+        """The names in the record."""
+        return record.names_in(self.record.text) if self.record else ()
+
+    @cached_property
+    def own(self) -> tuple[Thing, ...]:
+        """What the record names."""
+        return record.things_of(self.record.text, self.names) if self.record else ()
+
+    @cached_property
+    def asked(self) -> tuple[Thing, ...]:
+        """What the question names."""
+        return record.things_of(self.question, record.names_in(self.question))
 
     @property
     def _conditions(self) -> list[synonyms.Named]:
@@ -104,8 +131,8 @@ class Case:
     def patient(self) -> str:
         """The PICO elements that the user did not label, and the quoted record, for a model."""
         elements = [text for name in ELEMENTS if (text := getattr(self.pico, name)) and not self.pico.labelled]
-        record = [in_words(self.record, detect(self.question))] if self.record else []
-        return "\n".join((*elements, *record))
+        quoted = [in_words(self.record, detect(self.question))] if self.record else []
+        return "\n".join((*elements, *quoted))
 
 
 def ebm(
@@ -113,7 +140,7 @@ def ebm(
     filters: SearchFilter,
     plan: Plan,
     provenance: Provenance,
-    record: PatientRecord | None = None,
+    patient: PatientRecord | None = None,
     is_pico: bool = False,
 ) -> Flow:
     """The flow for one clinical question; ``is_pico``: ``question`` is a PICO question already."""
@@ -121,23 +148,34 @@ def ebm(
         return refused(question, plan, provenance, "ebm")
     care = yield from cared(question, plan)
     question, cut = finding.bounded(question)
-    case = Case(question, (yield from _pico(question, record, is_pico, plan)), record)
+    case = Case(question, (yield from _pico(question, patient, is_pico, plan)), patient)
     answer: Answer = yield from _by_tiers(case, filters, plan, provenance)
-    notes = (*care, *answer.notes, *cut, *(record.notes if record else ()))
+    notes = (*care, *answer.notes, *cut, *_of_record(patient, plan))
     answer = replace(answer, question=question, language=detect(question), notes=notes)
     answer = yield from answered(answer, plan, filters, case.patient)
     told, evidence = yield from _beside_record(case, answer, filters)  # of any collection, leaflets too
     answer = replace(answer, evidence=evidence)
-    parts = (*told, *_of_case(case), _not_judged(case, plan), *_sources(best_of(answer, own(answer))))
+    first = [it for it in told if isinstance(it, AllergyPart | InteractionPart)]
+    rest = [it for it in told if it not in first]
+    parts = (*first, _not_judged(case, plan), *rest, *_pico_part(case), *_sources(best_of(answer, own(answer))))
     return replace(answer, parts=parts)
 
 
-def _pico(question: str, record: PatientRecord | None, is_pico: bool, plan: Plan) -> Step[Pico]:
+def _of_record(patient: PatientRecord | None, plan: Plan) -> tuple[Message, ...]:
+    """The notes on a record, and that a model reads only a part of a long one."""
+    if patient is None:
+        return ()
+    length = len(patient.text)
+    cut = message("record.text_cut", kept=SHOWN, characters=length)
+    return (*patient.notes, cut) if plan.chat and length > SHOWN else patient.notes
+
+
+def _pico(question: str, patient: PatientRecord | None, is_pico: bool, plan: Plan) -> Step[Pico]:
     """The PICO question by the user's labels, else by a chat model."""
     labelled = by_labels(question)
     if labelled or is_pico:
         return labelled or Pico(labelled=True)
-    return (yield from asked(PICO, PicoInput(question, record), plan.chat, Pico()))
+    return (yield from asked(PICO, PicoInput(question, patient), plan.chat, Pico()))
 
 
 def _by_tiers(case: Case, filters: SearchFilter, plan: Plan, provenance: Provenance) -> Flow:
@@ -181,21 +219,19 @@ def _sort_by_medicine(
     return tuple(sorted(sections, key=without) if asked else sections)
 
 
-def _of_case(case: Case) -> tuple[Part, ...]:
-    """The PICO elements, if any, and the record's entries."""
+def _pico_part(case: Case) -> tuple[Part, ...]:
+    """The PICO elements, if any."""
     pico = case.pico
     elements = PicoPart(pico.population, pico.intervention, pico.comparison, pico.outcome)
-    parts: tuple[Part, ...] = (elements,) if any(getattr(pico, name) for name in ELEMENTS) else ()
-    return (*parts, RecordPart(case.record.entries)) if case.record else parts
+    return (elements,) if any(getattr(pico, name) for name in ELEMENTS) else ()
 
 
 def _not_judged(case: Case, plan: Plan) -> NotJudgedPart:
     """The matters that nobody judged."""
     if case.record is None:
         return NotJudgedPart((message("ebm.no_record"),))
-    why = message("ebm.fit_not_written" if plan.chat else "ebm.fit_not_judged")
-    unread = () if WRITE.name in plan.chat else (why,)
-    return NotJudgedPart((*unread, message("ebm.reactions_not_judged"), message("ebm.not_looked_for")))
+    unread = (message("ebm.fit_not_written"),) if plan.chat and WRITE.name not in plan.chat else ()
+    return NotJudgedPart((message("ebm.looked_up"), *unread), first=True)
 
 
 def _sources(evidence: Sequence[Evidence]) -> tuple[Part, ...]:
@@ -214,89 +250,62 @@ def _sources(evidence: Sequence[Evidence]) -> tuple[Part, ...]:
 def _beside_record(
     case: Case, answer: Answer, filters: SearchFilter
 ) -> Step[tuple[tuple[Part, ...], tuple[Evidence, ...]]]:
-    """What the sections and the library say on what the record names, that this is no all-clear, and the evidence.
+    """What the library says where it names what the record names, the record, and the evidence.
 
-    Read are the sections with marks, the first ones and the first of the other language, and what a search finds for
-    each medicine and measure; for allergies also every section that lacks nothing of the question.
+    For allergies the shown sections count, but not unmarked rows of lists of medicines.
     """
-    if (record := case.record) is None:
+    if case.record is None:
         return (), answer.evidence
-    sections = [section for place, section in enumerate(own(answer)) if section.marks or place < UNMARKED]
-    others = [it for it in answer.receipts.others[:UNMARKED] if not it.lacks] if answer.receipts else []
-    sections += [section for section in others if section not in sections]
-    whole = [section for section in answer.sections if section in sections or not section.lacks]
-    near = _quotes(answer, sections)
-    fitting = [one for one in sections if not one.lacks]
-    proposing = [one for one in fitting if one.marks][:PROPOSING]
-    read = [one.text for one in _quotes(answer, proposing)]
-    of = _concern(case, record, [one.text for one in answer.shown], read)
-    by_name = sorted({name for one in case.named for name in one.ingredients})
-    classes = sorted({one.written for one in case.named if not one.ingredients})
-    listed: list[InteractionPart] = []
-    if of.own:
-        listed = yield from _listed_interactions(record, [*by_name, *sorted(of.proposed)][:LOOKED_UP])
-    names, evidence = _searched(record, [*by_name, *classes, *sorted(of.proposed)]), answer.evidence
-    library, evidence, lines = yield from _search_library(
-        names, filters, evidence, lambda lines: warnings.bearing(lines, record, of)
+    language = detect(case.question)
+    on_question = [one for place, one in enumerate(own(answer)) if not one.lacks and (one.marks or place < UNMARKED)]
+    near = _quotes(answer, on_question)
+    marked = [one for one in on_question if one.marks][:PROPOSING]
+    asked = (*case.asked, *record.proposed(_quotes(answer, marked), (*case.own, *case.asked)))
+    library, absent = yield from _search_library(case, asked, filters)
+    listed = yield from _interactions(case)
+    shown = _told(answer, [one for one in answer.sections if one in on_question or not one.lacks])
+    written = [Quote(one.text, one) for one in answer.shown]
+    lines, near_texts = (*near, *library), {one.text for one in near}
+    found: tuple[TogetherPart | RangePart, ...] = (
+        *record.together(case.own, asked, lines, near_texts, language),
+        *record.ranges(case.own, lines, language),
     )
-    ranges, evidence, every = yield from _search_library(
-        _ranges(record, of.language), filters, evidence, lambda lines: warnings.ranging(lines, record, of)
-    )
-    said = [*warnings.said_of_medicines(record, (*near, *library), of)]
-    told = {text for _, texts in said for text in texts}
-    complete = _quotes(answer, fitting)
-    cautions = [*warnings.cautions(record, complete, (*near, *library), of, said)]
-    values = [*warnings.values(record, complete, ranges, of, told)]
-    told |= {one.text for part in cautions for one in part.statements}
+    told = {it.words for it in found if isinstance(it, TogetherPart)}
+    alone = [it.words for it in case.own if it.kind is NameKind.MEDICINE and it.words not in told and it not in absent]
+    found, evidence = yield from _cited(found, library, answer.evidence)
+    places = tuple(it.start for it in case.names if frozenset(it.keys) in {one.keys for one in absent})
     parts: tuple[Part, ...] = (
-        *warnings.allergies(
-            record, (*(Quote(one.text, one) for one in answer.shown), *_told(answer, whole)), of.language
-        ),
-        *(part for part, _ in said if part.entry.kind is not EntryKind.RESULT),
+        *record.allergies(case.record.text, (*written, *shown), language),
         *dict.fromkeys(listed),
-        *cautions,
-        *(part for part, _ in said if part.entry.kind is EntryKind.RESULT),  # on medicines that the record lacks
-        *values,
-        *warnings.entries(record, library, of, told),
+        *(it for it in found if isinstance(it, TogetherPart)),
+        *([TogetherPart(" · ".join(alone), (), ())] if alone else []),
+        *(it for it in found if isinstance(it, RangePart)),
+        RecordPart(case.record.text, case.names, places),
     )
-    matter = message("ebm.others_not_compared" if parts else "ebm.no_match")
-    left = warnings.not_met(record, parts, (*near, *lines, *every), of.language)
-    return (*parts, NotJudgedPart((matter, *left), first=True)), evidence
-
-
-def _concern(case: Case, record: PatientRecord, written: Sequence[str], read: Sequence[str]) -> warnings.Concern:
-    """The medicines of record and question, and the first that sentences ``written`` by a model propose.
-
-    If the question names none, so do the lines ``read``; a row of a list of medicines proposes nothing. What is
-    measured is no medicine here: "check potassium".
-    """
-    asked, by_name = case.medicines, any(one.ingredients for one in case.named)
-    proposing = (*written, *(text for text in read if not by_name and not begins_with_a_medicine(text)))
-    named = dict.fromkeys(chain.from_iterable(sorted(medicines.ingredients(text)) for text in proposing))
-    proposed = [name for name in named if name not in asked and not measures.mentioned(name)][:SEARCHED]
-    return warnings.Concern(warnings.all_taken(record), asked, frozenset(proposed), case.question)
+    return parts, evidence
 
 
 def _quotes(answer: Answer, sections: Iterable[ShownSection], marked: bool = False) -> list[Quote]:
     """The lines of ``sections``, or only the ``marked`` ones."""
     known = answer.by_marker
+    pieces = {piece.passage.id: piece for piece in answer.evidence}
     quotes: list[Quote] = []
     for section in sections:
         lines = [Line(known[it.marker].passage, it.start, it.end, it.marked, it.breaks) for it in section.lines]
-        pieces = {known[it.marker].passage.id: known[it.marker] for it in section.lines}
-        quotes += [one for line, one in _in_paragraphs(lines, pieces).items() if line.marked or not marked]
+        cited = _in_paragraphs(lines, lambda passage, start, end: pieces[passage.id].quotation(start, end))
+        quotes += [one for line, one in cited.items() if line.marked or not marked]
     return quotes
 
 
-def _in_paragraphs(lines: Sequence[Line], pieces: Mapping[str, Evidence]) -> dict[Line, Quote]:
-    """Each of ``lines`` as a quotation: of its paragraph, if that is short, with the ``pieces`` by passage."""
+def _in_paragraphs(lines: Sequence[Line], quoted: Callable[[Passage, int, int], Statement]) -> dict[Line, Quote]:
+    """Each of ``lines`` as a quotation: of its paragraph, if that is short."""
     made: dict[Line, Quote] = {}
     for places in paragraphs(lines):
-        own = [lines[place] for place in places]
-        whole = own[0].start, own[-1].end
-        for line in own:
+        of = [lines[place] for place in places]
+        whole = of[0].start, of[-1].end
+        for line in of:
             start, end = whole if whole[1] - whole[0] <= PARAGRAPH else (line.start, line.end)
-            made[line] = Quote(line.text, pieces[line.passage.id].quotation(start, end), line.passage)
+            made[line] = Quote(line.text, quoted(line.passage, start, end), line.passage)
     return made
 
 
@@ -306,64 +315,56 @@ def _told(answer: Answer, sections: Iterable[ShownSection]) -> list[Quote]:
     return [one for one in _quotes(answer, sections) if one in marked or not begins_with_a_medicine(one.text)]
 
 
-def _listed_interactions(record: PatientRecord, named: Sequence[str]) -> Step[list[InteractionPart]]:
-    """The interactions of ``named`` ingredients with medicines of the record, by lists of terms."""
+def _interactions(case: Case) -> Step[list[InteractionPart]]:
+    """The interactions of the question's medicines with those of the record, by lists of terms."""
+    named = sorted({name for it in case.asked if it.kind is NameKind.MEDICINE for name in it.keys})[:LOOKED_UP]
+    named = named if case.own else []
     cards: tuple[Card | None, ...] = (yield tuple(LookUp(name) for name in named)) if named else ()
     return [
         part
         for name, card in zip(named, cards, strict=True)
-        for part in warnings.listed_interactions(record, name, card.relations if card else ())
+        for part in record.interactions(case.own, name, card.relations if card else ())
     ]
 
 
-def _search_library(
-    texts: Iterable[str],
-    filters: SearchFilter,
-    evidence: tuple[Evidence, ...],
-    keeps: Callable[[Sequence[Quote]], Set[str]],
-) -> Step[tuple[list[Quote], tuple[Evidence, ...], list[Quote]]]:
-    """The lines of the library's sections on ``texts`` whose text ``keeps`` keeps, the evidence with theirs, and all
-    lines.
+def _search_library(case: Case, asked: Sequence[Thing], filters: SearchFilter) -> Step[tuple[list[Quote], list[Thing]]]:
+    """The lines that name what the record names, without markers, and what no passage names.
+
+    A medicine is searched for alone, and with what else the record and the question name.
     """
-    of_sections: dict[tuple[Line, ...], None] = {}
-    for text in texts:
-        found: Finding = yield Find(text, filters, PASSAGES, SECTIONS)
-        of_sections |= dict.fromkeys(section.lines for section in (*found.sections, *found.others))
-    lines = dict.fromkeys(line for one in of_sections for line in one)
-    plain = [Quote(line.text, Statement(line.text, (), Origin.EXTRACTIVE), line.passage) for line in lines]
-    kept = keeps(plain)
-    hits = {line.passage.id: Hit(line.passage) for line in lines if line.text in kept}
-    pieces = yield from finding.minted([*hits.values()], evidence)
-    fresh = {piece.marker: piece for piece in pieces if piece.marker not in {one.marker for one in evidence}}
-    by_passage = dict(zip(hits, pieces, strict=True))
-    own = [[line for line in one if line.passage.id in hits] for one in of_sections]
-    quotes = {line: one for each in own if each for line, one in _in_paragraphs(each, by_passage).items()}
-    return [one for line, one in quotes.items() if line.text in kept], (*evidence, *fresh.values()), plain
+    own_medicines = [it for it in case.own if it.kind is NameKind.MEDICINE][:SEARCHED]
+    values = [it for it in case.own if it.kind is NameKind.VALUE][:SEARCHED]
+    others = tuple(name for it in (*values, *asked) for name in it.searched[:2])
+    groups = [it.searched for it in own_medicines] + [(*it.searched, *others) for it in own_medicines if others]
+    groups += [(*it.searched, *RANGE) for it in values]
+    if not groups:
+        return [], []
+    found: tuple[tuple[Passage, ...], ...] = yield Naming(tuple(groups), filters, OF_NAME)
+    passages = {passage.id: passage for passage in chain.from_iterable(found)}
+    quotes = _in_paragraphs([*lines_of(passages.values())], _without_marker).values()
+    searched = (*own_medicines, *values)
+    naming = [one for one in quotes if any(one.names(it) for it in searched)]
+    return naming, [it for it in searched if not any(one.names(it) for one in naming)]
 
 
-def _searched(record: PatientRecord, others: Sequence[str]) -> Iterable[str]:
-    """What is searched for: the medicines together, and each, with the record's limits and pregnancy."""
-    own = [*dict.fromkeys(name for entry in record.entries for name in sorted(warnings.taken(entry)))]
-    together = [" ".join(dict.fromkeys((*others, *own)))] if own and others else []
-    together += [" ".join(own)] if len(own) > 1 else []
-    limited = [*dict.fromkeys(name for name, _ in warnings.known_values(record) if name in LIMITED)]
-    limited += ["pregnancy"] if record.pregnant else []
-    groups = [[name] for name in own[:SEARCHED_LIMITS]] + _at_once([name for name in others if name not in own])
-    return dict.fromkeys((*together, *(" ".join((*group, *limited)) for group in groups)))
+def _without_marker(passage: Passage, start: int, end: int) -> Statement:
+    quote = passage.text[start:end]
+    return Statement(quote, (Citation("", passage.id, passage.document_id, start, end, quote),), Origin.EXTRACTIVE)
 
 
-def _ranges(record: PatientRecord, language: str) -> Iterable[str]:
-    """What is searched for to compare the values of the record."""
-    each: dict[str, Measured] = {}
-    for value, _ in warnings.known_values(record).values():
-        each.setdefault(value.name, value)
-    values = [*each.values()][:SEARCHED_VALUES]
-    english = [f"{one.name} {one.written} reference range target" for one in values]
-    if language == "en":
-        return english
-    named = ((measures.by_name(one.name).chinese, one.written) for one in values)  # and what only English documents say
-    return [*(f"{name} {written} 参考范围 目标" for name, written in named), *english]
+def _cited(
+    parts: tuple[TogetherPart | RangePart, ...], library: Iterable[Quote], evidence: tuple[Evidence, ...]
+) -> Step[tuple[tuple[TogetherPart | RangePart, ...], tuple[Evidence, ...]]]:
+    """``parts`` with markers for the lines of the ``library``, and the evidence with theirs."""
+    passages = {one.passage.id: one.passage for one in library if one.passage}
+    citations = [it for part in parts for one in part.statements for it in one.citations if not it.marker]
+    hits = [Hit(passages[name]) for name in dict.fromkeys(it.passage_id for it in citations)]
+    pieces = yield from finding.minted(hits, evidence)
+    known = {piece.passage.id: piece for piece in pieces}
 
+    def with_marker(one: Statement) -> Statement:
+        it = one.citations[0]
+        return one if it.marker else known[it.passage_id].quotation(it.start, it.end)
 
-def _at_once(names: Sequence[str]) -> list[Sequence[str]]:
-    return [names[start : start + AT_ONCE] for start in range(0, len(names), AT_ONCE)]
+    marked = tuple(replace(part, statements=tuple(map(with_marker, part.statements))) for part in parts)
+    return marked, tuple({piece.marker: piece for piece in (*evidence, *pieces)}.values())

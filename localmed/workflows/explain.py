@@ -51,6 +51,7 @@ from localmed.answering.orders_rules import (
     medicines_of,
     names_for,
 )
+from localmed.answering.record import names_in, things_of
 from localmed.answering.write import WRITE
 from localmed.domain import (
     Answer,
@@ -76,7 +77,7 @@ from localmed.domain.parts import (
     TermPart,
     UnexplainedPart,
 )
-from localmed.domain.patient import PatientRecord
+from localmed.domain.patient import NameKind, PatientRecord
 from localmed.ingest.records.parts import STRUCK, strike_identifiers
 from localmed.library.terms import folded
 from localmed.messages import LANGUAGES
@@ -100,6 +101,7 @@ QUESTIONS = 5  # follow-up questions at once
 PASSAGES = 8  # read for a term
 OF_QUESTION = 3  # sections shown for a follow-up question
 CARD_CHARACTERS = 400  # of a definition that a graph gives
+_EACH_NIGHT = re.compile(r"\d\s?[a-zµμ]{0,10} on\b")  # "5 mg on", not "while on steroids"
 _HOLD = re.compile(r"\bhold\b", re.IGNORECASE)  # patients take it for "keep taking"
 
 
@@ -114,11 +116,8 @@ class ExplainInput:
 
     @property
     def known(self) -> str:
-        """The record's problems, medicines and allergies without identifying words, one list a line."""
-        if self.patient is None:
-            return ""
-        lists = (self.patient.problems, self.patient.medications, self.patient.allergies)
-        return without_identity("\n".join(["; ".join(names) for names in lists if names] or [self.patient.text]))
+        """The record without identifying words."""
+        return without_identity(self.patient.text) if self.patient else ""
 
 
 @dataclass(slots=True)
@@ -299,10 +298,10 @@ def _unexplained(
         term.text for term in _first_occurrences(terms) if folded(term.text) not in named and not _is_plain(term.text)
     ]
     for line in read:
-        left += [one.written for one in abbreviations(line.text, language)]
-        left += _HOLD.findall(line.text)
         others = unknown(_without(terms, line))
-        left += [name for name in others if {kind for kind, _ in faithfulness.facts(name)} != {"sense"}]
+        names = [one.written for one in abbreviations(line.text, language)] + _HOLD.findall(line.text)
+        names += [name for name in others if {kind for kind, _ in faithfulness.facts(name)} != {"sense"}]
+        left += [name for name in names if name != "on" or _EACH_NIGHT.search(line.text)]
     return dict.fromkeys(name for name in left if folded(name) not in told and folded(name) not in named)
 
 
@@ -464,7 +463,8 @@ def _asked(
     """Each follow-up question with its nearest sections, and a model's draft; adds the sections to ``cited``."""
     made: list[tuple[QuestionPart, Draft | None]] = []
     medicines = {folded(term.text): term.text for term in terms if term.kind == "medicine"}.values()
-    problems = task.patient.problems if task.patient else ()
+    patient = task.patient.text if task.patient else ""
+    problems = [it.words for it in things_of(patient, names_in(patient)) if it.kind is NameKind.CONDITION]
     # "It" may mean the only medicine or problem, so both are searched for too; with several nothing is guessed.
     subject = (*(medicines if len(medicines) == 1 else ()), *(problems if len(problems) == 1 else ()))
     for question in task.questions:
@@ -477,7 +477,7 @@ def _asked(
         found = renumbered(found, cited.next_marker)
         sections = cited.keep_sections(found)
         pieces = best_of(found, own(found))
-        marked = best_of(found, [section for section in own(found) if section.marks])
+        marked = best_of(found, [section for section in own(found) if section.marks and not section.lacks])
         nearest = tuple(dict.fromkeys((piece.passage.headings or (piece.document_title,))[-1] for piece in marked))
         # A mere likeness to a disclosure refuses no order: "What if I forget the tablet?" is like one. Staff are told.
         like = yield from finding.likened(question, plan)

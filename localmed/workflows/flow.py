@@ -73,6 +73,15 @@ class Find(_Request):
 
 
 @dataclass(frozen=True, slots=True)
+class Naming(_Request):
+    """Find at most ``most`` passages that name one of each group of ``names``; a tuple of tuples of ``Passage``."""
+
+    names: tuple[tuple[str, ...], ...]
+    filters: SearchFilter
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
 class Scopes(_Request):
     """Find the passages in which each document states its patients; the result is a tuple of ``Passage`` for each."""
 
@@ -149,7 +158,7 @@ class Shown(_Request):
 
 
 T = TypeVar("T")
-Request = Search | Find | Scopes | LookUp | Cite | Judge | Compare | Studies | Resolve | Perform | Shown
+Request = Search | Find | Naming | Scopes | LookUp | Cite | Judge | Compare | Studies | Resolve | Perform | Shown
 Requests = Request | tuple[Request, ...]
 Flow = Generator[Requests, Any, Answer]
 Step = Generator[Requests, Any, T]  # a part of a flow, that returns T
@@ -206,6 +215,7 @@ class Services:
 
     search: Callable[[str, SearchFilter, int], Found]
     find: Callable[[str, SearchFilter, int, int, bool, tuple[str, ...]], Finding]
+    naming: Callable[[tuple[tuple[str, ...], ...], SearchFilter, int], tuple[tuple[Passage, ...], ...]]
     scopes: Callable[[tuple[str, ...]], tuple[tuple[Passage, ...], ...]]
     look_up: Callable[[str, str, str], Card | None]
     cite: Callable[[tuple[Hit, ...], int], tuple[Evidence, ...]]

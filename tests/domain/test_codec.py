@@ -16,7 +16,6 @@ from localmed.domain import Answer, AnswerStatus, Message, message
 from localmed.domain import parts as part_types
 from localmed.domain.answers import BEFORE, FORMAT, AlteredAnswer, answer_json, answer_of, answers
 from localmed.domain.codec import Codec, field_types, reachable
-from localmed.domain.patient import EntryKind, RecordEntry
 from localmed.presentation.answer import view
 from tests.values import PROVENANCE, evidence, quotation
 
@@ -107,19 +106,23 @@ def test_a_field_that_an_earlier_version_wrote_and_that_is_gone_is_not_read() ->
     written["parts"][0]["other"] = "Fasting"
     with pytest.raises(ValueError, match="TermPart"):
         answer_of(written, authentic=True)
-    entry = RecordEntry(EntryKind.MEDICINE, "warfarin", "warfarin")
-    kept = replace(sample(), parts=(part_types.InteractionPart(entry, "amiodarone", "onc"),))
-    written = answer_json(kept)
-    written["parts"][0]["statements"] = []
-    assert answer_of(written, authentic=True) == kept
 
 
-@pytest.mark.parametrize("name", ["NearestPart", "EffectPart", "ApplicabilityPart"])
-def test_a_part_that_only_the_first_release_wrote_is_read_with_its_sentences(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "gone"),
+    [
+        ("NearestPart", {}),
+        ("CautionPart", {"entry": {"kind": "medicine"}, "named": ["warfarin"]}),
+        ("AllergyPart", {"allergy": {"kind": "allergy", "text": "latex"}, "named": ["latex"]}),
+        ("InteractionPart", {"entry": {"kind": "medicine"}}),
+        ("RecordPart", {"entries": []}),
+    ],
+)
+def test_a_part_that_only_earlier_versions_wrote_is_read_with_its_sentences(name: str, gone: dict[str, Any]) -> None:
     statements = sample().statements
     kept = replace(sample(), parts=(part_types.OlderPart(statements),))
     written = answer_json(kept)
-    written["parts"][0]["type"] = name
+    written["parts"][0] |= {"type": name, **gone}
     assert answer_of(written, authentic=True) == kept
     assert [one.text for one in view(kept, "zh").parts[0].statements] == [one.text for one in statements]
 

@@ -22,9 +22,8 @@ from localmed.domain import (
     message,
 )
 from localmed.domain.findings import Closeness, Reading
-from localmed.domain.parts import RecordPart, SourcePlanPart
-from localmed.domain.patient import EntryKind, RecordEntry
-from localmed.presentation.answer import headline, part_view, view
+from localmed.domain.parts import SourcePlanPart
+from localmed.presentation.answer import headline, view
 from localmed.presentation.finding import FindingView, finding_value
 from localmed.presentation.finding import view as sections_view
 from localmed.presentation.plain import plain
@@ -264,22 +263,3 @@ def test_of_a_long_table_without_marks_the_row_of_the_medicine_asked_about_is_op
     assert view
     opened = [piece.text for run in view.sections[0].runs if run.open for piece in run.pieces]
     assert [text[:18] for text in opened] == ["Medicine: Warfarin"]
-
-
-def test_medicines_that_are_quoted_are_not_called_missing() -> None:
-    def labels(*kinds: EntryKind) -> list[str]:
-        entries = tuple(RecordEntry(kind, "warfarin", "takes warfarin") for kind in kinds)
-        return [row.label for row in part_view(RecordPart(entries), "en").rows]
-
-    medicines = said("record.medicine")
-    assert medicines in labels(EntryKind.UNREAD)
-    assert medicines not in labels(EntryKind.NAMED)
-
-
-def test_values_that_are_quoted_stand_apart_and_are_not_called_missing() -> None:
-    value = RecordEntry(EntryKind.UNREAD, "sodium: 131 mmol/L", "Na 131, lives alone")
-    other = RecordEntry(EntryKind.UNREAD, "lives alone", "Na 131, lives alone")
-    rows = [(row.label, row.text) for row in part_view(RecordPart((value, other)), "en").rows]
-    assert any(label == said("record.values") and text.startswith("sodium: 131 mmol/L") for label, text in rows)
-    assert (said("record.unread"), "Na 131, lives alone") in rows
-    assert said("record.result") not in [label for label, _ in rows]

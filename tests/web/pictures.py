@@ -48,7 +48,7 @@ WIDTH = 600  # pixels of one of the four screens of a picture
 QUALITY = 50  # of WebP: text can be read, a picture has some 50 kB
 GAP = 8  # pixels between two screens
 THEMES = ("light", "dark")
-BY_HAND = ("login", "practice_read", "answer_with_its_source", "job")  # no link leads there
+BY_HAND = ("login", "practice_answer", "answer_with_its_source", "job")  # no link leads there
 ELSEWHERE = ("login", "start")  # taken before signing in; leads elsewhere once there are accounts
 HEADER = """# The pages
 
@@ -134,14 +134,14 @@ def _all(browser: Browser, url: str, language: str, names: dict[str, str], shots
 
 
 def _practice(page: Page, url: str, shots: Path, language: str) -> None:
-    """What was read of a record."""
+    """What the library says on what a record names."""
     page.goto(f"{url}/practice")
     page.fill("#question", QUESTIONS[language])
     page.click("main details summary")
     page.fill("#record", RECORD[language])
     page.click("main form button")
-    page.wait_for_selector("table.entries")
-    _take(page, shots, "practice_read", language)
+    page.wait_for_selector("table.paired")
+    _take(page, shots, "practice_answer", language)
 
 
 def _ask(page: Page, url: str, question: str) -> None:

@@ -117,9 +117,10 @@ def test_the_other_pages_by_the_api(copied_clients: Clients) -> None:
     passage = sections[0]["passage"]
     assert http.get(f"/api/v1/passages/{passage}").json()["id"] == passage
     record = "67-year-old man. Allergies: penicillin\n"
-    entries = http.post("/api/v1/records", json={"record": record}).json()["entries"]
-    assert "penicillin" in {entry["text"] for entry in entries}
-    answer = http.post("/api/v1/practice", json={"question": QUESTION, "entries": entries})
+    read = http.post("/api/v1/records", json={"record": record}).json()
+    assert {"kind": "allergy", "text": "penicillin", "start": 28, "end": 38} in read["names"]
+    assert read["text"] == record
+    answer = http.post("/api/v1/practice", json={"question": QUESTION, "record": record})
     assert "penicillin" in answer.text
     order = http.post("/api/v1/orders", json={"order": "Paracetamol 1 g p.o. q6h"})
     assert order.json()["answer"]["workflow"] == "explain"
@@ -231,11 +232,7 @@ def test_nothing_that_the_description_allows_is_an_error_of_ours(copied_clients:
     [
         ("/api/v1/ask", {}, ("question", "missing")),
         ("/api/v1/ask", {"question": "x", "colection": "ward"}, ("colection", "not a field")),
-        (
-            "/api/v1/practice",
-            {"question": "x", "entries": [{"kind": "pain", "text": "x"}]},
-            ("entries.0.kind", "'allergy'"),
-        ),
+        ("/api/v1/answers/x/report", {"opinion": "pain"}, ("opinion", "'wrong'")),
     ],
 )
 def test_an_error_names_the_field_and_what_it_may_be(

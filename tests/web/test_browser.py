@@ -371,19 +371,21 @@ def test_enter_looks_for_the_department(client: Clients, browser: OpenWindow) ->
     window.was_quiet()
 
 
-def test_evidence_shows_what_was_read_before_it_answers_and_orders_take_a_file(
-    client: Clients, browser: OpenWindow
-) -> None:
+def test_evidence_shows_the_record_with_its_names_and_orders_take_a_file(client: Clients, browser: OpenWindow) -> None:
     window = browser(client)
     window.sign_in("reader", "/practice")
     page = window.page
     page.fill("#question", QUESTION)
     page.click("main details summary")
-    page.fill("#record", "67-year-old man. Allergies: penicillin")
-    page.click("form[data-ask] button")
-    page.wait_for_selector("table.entries")
+    page.fill("#record", "67-year-old man. Allergies: penicillin\nParacetamol 1 g prn")
     page.click("form[data-ask] button")
     page.wait_for_selector("[data-answer] article")
+    page.click(f"summary:has-text('{said('ebm.record', count=2)}')")
+    page.click(".written button:text('Paracetamol')")
+    page.wait_for_selector("[data-sections] .card")
+    page.go_back()
+    page.click(f"text={said('web.practice.change')}")
+    assert "Paracetamol 1 g prn" in page.input_value("#record")
     page.goto(window.url + "/orders")
     page.set_input_files("#file", {"name": "order.txt", "mimeType": "text/plain", "buffer": b"Metformin 500 mg PO BID"})
     page.click("form[data-ask] button:not([type=button])")

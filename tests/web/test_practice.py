@@ -12,15 +12,12 @@ import pytest
 
 from localmed.domain import Answer, AnswerStatus, Message, Origin, Statement, message, number_to_call
 from localmed.domain.accounts import Account, SessionRole
-from localmed.domain.errors import UsageError
 from localmed.domain.parts import DepartmentPart, LinePart, TermPart, UnexplainedPart
-from localmed.domain.patient import EntryKind, RecordEntry
 from localmed.people import history
 from localmed.presentation.answer import view
 from localmed.presentation.order import line as order_line
 from localmed.presentation.order import terms_by_line, with_cited_sources
 from localmed.presentation.views import CitationView, PartView, SourceView, StatementView
-from localmed.site import records
 from localmed.site.audit import Audit
 from localmed.site.session import Session, caller_of
 from localmed.workflows.departments import always_told
@@ -33,24 +30,10 @@ QUESTION = "What is the maximum dose of paracetamol in adults?"
 ORDER = "Paracetamol 1 g p.o. q6h prn\n"
 
 
-def read_record(client: Client, record: str = RECORD, **files: bytes) -> str:
+def ask(client: Client, record: str = RECORD, **files: bytes) -> str:
     values = {"form": client.token(), "question": QUESTION, "record": record}
     sent = {name: ("record.txt", data, "text/plain") for name, data in files.items()}
     reply = client.http.post("/practice", data=values, files=sent or {"file": ("", b"")})
-    assert reply.status_code == 200, reply.text
-    return reply.text
-
-
-def entries(page: str) -> dict[str, list[str]]:
-    """The fields that the page of a record sends back as it is."""
-    kinds = re.findall(r'<option value="(\w+)" selected>', page)
-    hidden = {name: re.findall(rf'name="{name}" value="([^"]*)"', page) for name in ("before", "words")}
-    return {"kind": kinds, "entry": re.findall(r'<textarea name="entry"[^>]*>([^<]*)<', page), **hidden}
-
-
-def ask(client: Client, fields: dict[str, list[str]], **others: str) -> str:
-    values = {"form": client.token(), "question": QUESTION, **fields, **others}
-    reply = client.http.post("/practice", data=values)
     assert reply.status_code == 200, reply.text
     assert reply.url.path.startswith("/answers/")
     return reply.text
@@ -60,102 +43,39 @@ def test_a_record_is_asked_for_only_where_one_is_wanted(client: Clients) -> None
     reader = client("reader")
     answer = reader.form("/practice", question=QUESTION)
     assert answer.url.path.startswith("/answers/"), "no record: answered at once"
+    assert "/answers/" in reader.form("/practice", question=QUESTION, record=RECORD, pico="true").url.path, "so is one"
     assert re.search(
         r"<details><summary>[^<]*</summary>\s*<p[^>]*>\s*<label for=\"record\"", reader.get("/practice").text
     )
-    shown = reader.form("/practice", question=QUESTION, record=RECORD, pico="true").text
-    assert 'name="pico" value="true" checked' in shown
 
 
-def test_what_was_read_is_shown_and_goes_with_the_question(client: Clients) -> None:
-    reader = client("reader")
-    page = read_record(reader)
-    assert "penicillin" in page
-    assert "Kowalczyk" not in page
-    answer = ask(reader, entries(page))
-    assert "penicillin" in answer
-    assert "warfarin" in answer
+def test_the_record_stands_in_the_answer_with_its_names_to_search_for(client: Clients) -> None:
+    answer = ask(client("reader"), RECORD + "Paracetamol 1 g prn, INR 2.4")
     assert "Kowalczyk" not in answer
+    assert re.search(r'<button name="question" value="penicillin" class="warns">penicillin</button>', answer)
+    assert re.search(r'<button name="question" value="Paracetamol">Paracetamol</button>', answer)
+    assert said("ebm.absent", names=("warfarin", "INR 2.4")) in answer
+    assert 'value="INR 2.4"' not in answer, "a value is searched for by its name"
 
 
-def test_a_chinese_page_shows_and_takes_chinese_words(client: Clients) -> None:
+def test_question_and_record_can_be_changed_without_being_pasted_again(client: Clients) -> None:
     reader = client("reader")
-    reader.http.post("/preferences", data={"language": "zh", "back": "/"})
-    fields = entries(read_record(reader))
-    assert "male" not in fields["entry"]
-    assert "男" in fields["entry"]
-    assert "男，原文：" in ask(reader, fields)
-
-
-def test_a_correction_holds_and_the_record_does_not(client: Clients) -> None:
-    reader = client("reader")
-    fields = entries(read_record(reader))
-    fields["entry"] = [text.replace("penicillin", "aspirin") for text in fields["entry"]]
-    answer = ask(reader, fields)
-    assert "aspirin" in answer
-    assert "penicillin" not in answer
-
-
-def test_a_cleared_line_leaves_out_the_same_sentence_among_the_quoted_ones_but_no_other_medicine(
-    client: Clients,
-) -> None:
-    reader = client("reader")
-    for record, goes in (("Rash with doxycycline 2019.", True), ("Rash with doxycycline, on warfarin.", False)):
-        fields = entries(read_record(reader, f"67-year-old man.\n{record}"))
-        assert fields["entry"].count("doxycycline") == 1
-        fields["entry"] = ["" if text == "doxycycline" else text for text in fields["entry"]]
-        assert ("doxycycline" not in ask(reader, fields)) is goes
-
-
-def test_the_record_can_be_changed_without_being_pasted_again(client: Clients) -> None:
-    reader = client("reader")
-    page = read_record(reader)
-    (sent,) = re.findall(r'<textarea name="record" hidden>\n([^<]*)</textarea>', page)
-    back = reader.form("/practice/change", question=QUESTION, record=html.unescape(sent)).text
+    answer = ask(reader)
+    (again,) = re.findall(r'href="(/practice\?again=[^"]+)"', answer)
+    back = reader.get(again).text
     assert "warfarin 5 mg daily" in back
     assert QUESTION in back
     assert "Kowalczyk" not in back
-    assert "/practice/change" not in read_record(reader, f"Man of 67. {'Well. ' * 4_000}"), "only part of it was kept"
+    other = client("librarian").get(again)
+    assert other.status_code == 404, "by nobody else"
 
 
 def test_a_file_is_read_as_what_is_pasted_and_never_both(client: Clients) -> None:
     reader = client("reader")
-    assert "penicillin" in read_record(reader, "", file=RECORD.encode())
+    assert "penicillin" in ask(reader, "", file=RECORD.encode())
     values = {"form": reader.token(), "question": QUESTION, "record": RECORD}
     reply = reader.http.post("/practice", data=values, files={"file": ("record.txt", b"62-year-old woman")})
     assert reply.status_code == 400
-
-
-@pytest.mark.parametrize("fields", [{"kind": ["age"]}, {"kind": ["x"], "entry": ["1"], "before": [""], "words": [""]}])
-def test_entries_that_no_page_sends_are_refused(client: Clients, fields: dict[str, list[str]]) -> None:
-    reader = client("reader")
-    values = {"form": reader.token(), "question": QUESTION, **fields}
-    assert reader.http.post("/practice", data=values).status_code == 400
-
-
-def test_a_corrected_record_is_what_its_entries_say() -> None:
-    lines = {EntryKind.AGE: "54", EntryKind.SEX: "female", EntryKind.PREGNANCY: "no", EntryKind.MEDICINE: "metformin",
-             EntryKind.RESULT: "potassium 5.9 mmol/L", EntryKind.PROBLEM: "asthma"}  # fmt: skip
-    made = [RecordEntry(kind, text, text) for kind, text in lines.items()]
-    record = records.corrected(
-        [*made, RecordEntry(EntryKind.RESULT, "odd thing", "")], none_of=("allergies", "problems")
-    )
-    assert (record.age, record.sex, record.pregnant) == (54, "female", False)
-    assert (record.problems, record.medications) == (("asthma",), ("metformin",))
-    assert record.none_of == {"allergies"}
-    assert [result.value for result in record.results] == [5.9]
-    assert record.entries[-1].kind is EntryKind.UNREAD
-    assert record.text == ""
-    named = RecordEntry(EntryKind.NAMED, "aspirin", "Bled on aspirin")
-    assert records.corrected([*made, named]).text == "Bled on aspirin", "a model reads what is quoted"
-
-
-@pytest.mark.parametrize(
-    ("kind", "text"), [(EntryKind.AGE, "-3"), (EntryKind.AGE, "nan"), (EntryKind.SEX, "x"), (EntryKind.PREGNANCY, "?")]
-)
-def test_a_correction_that_cannot_be_is_refused(kind: EntryKind, text: str) -> None:
-    with pytest.raises(UsageError):
-        records.corrected([RecordEntry(kind, text, text)])
 
 
 @pytest.mark.slow
@@ -164,7 +84,7 @@ def test_a_record_is_kept_nowhere_in_the_clear_nor_in_a_temporary_file(copied_cl
     long_record = RECORD + "Walked well today. " * 60_000  # above a megabyte
     values = {"form": reader.token(), "question": QUESTION}
     reader.http.post("/practice", data=values, files={"file": ("r.txt", long_record.encode())})
-    ask(reader, entries(read_record(reader)))
+    ask(reader)
     reader.form("/orders", order=f"{ORDER}Warfarin 5 mg daily")
     for file in copied_clients.settings.data.rglob("*"):
         if file.is_file() and file.name.startswith(("state", "audit")):
@@ -279,7 +199,7 @@ def test_a_term_stands_beside_the_line_that_it_is_in() -> None:
         ("first", [said("explain.line_unexplained", "zh")], []),
         ("second", [], ["term"]),
     ]
-    assert [one.title for one in rest] == ["unexplained"]
+    assert rest == []
 
 
 @pytest.mark.parametrize(

@@ -75,8 +75,7 @@ def test_a_safety_officer_deletes_a_report(copied_clients: Clients) -> None:
 def test_an_order_and_a_record_are_in_no_list_and_in_no_table_and_go_after_a_shift(copied_clients: Clients) -> None:
     reader, safety, librarian = (copied_clients(name) for name in ("reader", "safety", "librarian"))
     order = reader.form("/orders", order="Paracetamol 1 g p.o. zzz-order", questions="May I eat zzz-asked?").url.path
-    confirmed = {"kind": ["allergy"], "entry": ["zzz-record"], "before": ["zzz-record"], "words": ["zzz-words"]}
-    values = {"form": reader.token(), "question": QUESTION, **confirmed}
+    values = {"form": reader.token(), "question": QUESTION, "record": "Allergies: zzz-record"}
     record = reader.http.post("/practice", data=values).url.path
     plain = reader.form("/practice", question="Is warfarin for adults?").url.path
     for path in (order, record):

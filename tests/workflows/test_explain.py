@@ -393,12 +393,25 @@ def test_a_leaflet_numbers_its_own_sources_from_one_and_tells_a_plural_once() ->
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_a_leaflets_line_with_a_short_form_that_nothing_explains_says_whom_to_ask(language: str) -> None:
+def test_a_leaflets_line_with_words_that_nothing_explains_says_whom_to_ask(language: str) -> None:
     answer = replace(run("Digoxin 125 mcg PO zzq XQ\nWarfarin 5 mg PO qhs"), released_by="N")
     first, second = leaflets(answer, "2026-01-02", (language,)).split('class="order"')[1:]
-    told = in_words(message("explain.line_partly", names=("zzq", "XQ")), language)
-    assert told in first, "the name of a medicine is no short form"
+    told = in_words(message("explain.line_partly", names=("Digoxin", "zzq", "XQ")), language)
+    assert told in first
     assert told not in second
+    assert in_words(message("explain.unexplained"), language) not in second, "no list besides"
+
+
+@pytest.mark.parametrize(("order", "listed"), [("CBG QDS while on steroids", False), ("Zzqril 5 mg on", True)])
+def test_a_plain_on_is_no_short_form(order: str, listed: bool) -> None:
+    left = [name for part in parts(run(order), UnexplainedPart) for name in part.terms]
+    told = [one.written for part in parts(run(order), LinePart) for one in part.expansions]
+    assert ("on" in (*left, *told)) is listed
+
+
+def test_a_line_that_ends_in_a_hold_stops_no_medicine_of_the_next() -> None:
+    answer = run("美托洛尔 25mg bid，心率<55次/分暂停\n华法林 3mg qn")
+    assert "华法林" in [part.term for part in parts(answer, TermPart)]
 
 
 def test_a_source_that_speaks_to_a_language_model_defines_nothing_for_a_patient() -> None:
@@ -594,7 +607,7 @@ def test_an_allergy_that_an_order_meets_is_told_first_and_must_be_checked(order:
     require_clear(answer, checked=True)
     page = leaflets(replace(answer, released_by="N"), "2026-01-02", ("en", "zh"))
     assert page.count("Amoxicillin 500 mg PO tds") == 2
-    assert in_words(message("explain.check_first"), "en") not in page, "somebody has checked it"
+    assert in_words(message("ebm.check_first"), "en") not in page, "somebody has checked it"
 
 
 @pytest.mark.parametrize(
@@ -642,22 +655,25 @@ def test_a_definition_of_the_graph_is_shown_with_its_source() -> None:
 
 
 def test_what_a_question_leaves_unnamed_is_searched_for_beside_it() -> None:
-    record = PatientRecord(problems=("rheumatic heart disease",))
-    for order, subject in ((ORDER, ("Warfarin", *record.problems)), ("Warfarin 5 mg\nDigoxin 1 tab", record.problems)):
+    record = PatientRecord("PMH: heart failure.")
+    for order, subject in (
+        (ORDER, ("Warfarin", "heart failure")),
+        ("Warfarin 5 mg\nDigoxin 1 tab", ("heart failure",)),
+    ):
         served = Served()
         run(ExplainInput(order, record, ("Is this condition inherited?",)), served=served)
         assert [one.earlier for one in served.requests if isinstance(one, Find)] == [subject], order
 
 
 def test_a_question_is_answered_knowing_the_patient_and_not_who_it_is() -> None:
-    record = PatientRecord(problems=("rheumatic heart disease",), text="Name: Joan Doe. Rheumatic heart disease.")
+    record = PatientRecord("Name: Joan Doe\nPMH: rheumatic heart disease.")
     served = Served()
     run(ExplainInput(ORDER, record, ("When do I take warfarin?",)), CHAT, served)
     task = next(one.task for one in served.requests if isinstance(one, Perform) and one.role is WRITE)
-    assert task.patient == "rheumatic heart disease"
+    assert "rheumatic heart disease." in task.patient
     form = WRITE.form
     assert isinstance(form, Writing)
-    assert "<<<patient\nrheumatic heart disease\n>>>" in form.prompt(task)
+    assert f"<<<patient\n{task.patient}\n>>>" in form.prompt(task)
     assert form.prompt(task).startswith("Asked by: a patient.")
     assert "Doe" not in repr([one for one in served.requests if isinstance(one, Find | Search | Perform)])
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from localmed.domain.errors import InputError, LimitExceeded
 from localmed.domain.patient import PatientRecord
-from localmed.ingest.readers.encoding import decode
+from localmed.ingest.readers.encoding import clean, decode
 from localmed.ingest.records.ccda import read_ccda
 from localmed.ingest.records.fhir import read_json
-from localmed.ingest.records.text import read_text
+from localmed.ingest.records.parts import check_one_patient, of_prose
 
 RECORD_BYTES = 16 * 2**20  # a life's C-CDA or FHIR bundle has 1 to 10 MiB
 RECORD_CHARACTERS = 200_000  # of a record in prose: 30 pages have about 90,000
@@ -38,4 +38,5 @@ def read(data: bytes) -> PatientRecord:
         return read_json(text)
     if len(text) > RECORD_CHARACTERS:
         raise LimitExceeded("record.characters", most=RECORD_CHARACTERS)
-    return read_text(text)
+    check_one_patient(text := clean(text))
+    return of_prose(text)

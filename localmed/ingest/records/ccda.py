@@ -19,8 +19,7 @@ from defusedxml.ElementTree import fromstring
 
 from localmed.domain.errors import InputError
 from localmed.domain.patient import Measured, PatientRecord
-from localmed.ingest.records.parts import assemble_record, years
-from localmed.ingest.records.text import list_entries
+from localmed.ingest.records.parts import of_entries, person_of, years
 from localmed.text import measures
 
 NS = "{urn:hl7-org:v3}"
@@ -34,7 +33,6 @@ _SECTIONS = {  # LOINC code -> what it holds
 }
 _SEXES = {"F": "female", "M": "male"}
 _NONE = re.compile(r"\bno (?:known |current |active )?|\bnone\b|not on file|无|否认", re.IGNORECASE)
-_PREGNANT = re.compile(r"\bpregnan(?:t|cy)\b(?! test)", re.IGNORECASE)
 
 
 def read_ccda(data: bytes) -> PatientRecord:
@@ -57,15 +55,9 @@ def read_ccda(data: bytes) -> PatientRecord:
         names_by_list[name] += names
         none_of |= {name} if denied and not names else set()
     patient = targets[0]
-    return assemble_record(
-        names_by_list,
-        results,
-        age=years(_date(patient.find(_path("birthTime"))), as_of),
-        sex=_SEXES.get(_attribute(patient.find(_path("administrativeGenderCode")), "code"), ""),
-        pregnant=True if any(_PREGNANT.search(problem) for problem in names_by_list["problems"]) else None,
-        none_of=frozenset(none_of),
-        as_of=as_of,
-    )
+    age = years(_date(patient.find(_path("birthTime"))), as_of)
+    sex = _SEXES.get(_attribute(patient.find(_path("administrativeGenderCode")), "code"), "")
+    return of_entries(names_by_list, results, person=person_of(age, sex), none_of=none_of, as_of=as_of)
 
 
 def _parsed(data: bytes) -> Element:
@@ -98,7 +90,7 @@ def _problems(section: Element, as_of: str) -> tuple[list[str], bool]:
             value = observation.find(_path("value"))
             if not ended and value is not None and observation.get("negationInd") != "true":
                 names.append(_name(value, narrative))
-    return _or_prose("problems", names, section)
+    return _or_prose(names, section)
 
 
 def _medications(section: Element, as_of: str) -> tuple[list[str], bool]:
@@ -110,7 +102,7 @@ def _medications(section: Element, as_of: str) -> tuple[list[str], bool]:
         name = medication.findtext(_path("consumable/manufacturedProduct/manufacturedMaterial/name"), "")
         if not stopped and medication.get("negationInd") != "true" and not _ended(medication, as_of):
             names.append((_name(code, narrative) if code is not None else "") or name)
-    return _or_prose("medications", names, section)
+    return _or_prose(names, section)
 
 
 def _allergies(section: Element, as_of: str) -> tuple[list[str], bool]:
@@ -123,7 +115,7 @@ def _allergies(section: Element, as_of: str) -> tuple[list[str], bool]:
             continue
         code = entity.find(_path("code"))
         names.append((_name(code, narrative) if code is not None else "") or entity.findtext(_path("name"), ""))
-    names, none = _or_prose("allergies", names, section)
+    names, none = _or_prose(names, section)
     return names, none or denied
 
 
@@ -134,15 +126,15 @@ _LISTS: dict[str, Callable[[Element, str], tuple[list[str], bool]]] = {
 }
 
 
-def _or_prose(name: str, names: list[str], section: Element) -> tuple[list[str], bool]:
-    """The names of the coded entries; without entries, those that the section's prose lists, or its denial."""
+def _or_prose(names: list[str], section: Element) -> tuple[list[str], bool]:
+    """The names of the coded entries; without entries, the section's prose as one, or its denial."""
     if names or section.find(_path("entry")) is not None:
         return list(filter(None, names)), False
     text = section.find(_path("text"))
     prose = " ".join("".join(text.itertext()).split()) if text is not None else ""
     if not prose or _NONE.search(prose):
         return [], bool(prose)
-    return list_entries(name, prose), False
+    return [prose], False
 
 
 def _results(section: Element) -> Iterator[Measured]:

@@ -11,15 +11,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from localmed.domain import message
 from localmed.domain.errors import InputError
 from localmed.domain.patient import Measured, PatientRecord
-from localmed.ingest.records.parts import assemble_record, strike_identifiers, years
-from localmed.ingest.records.text import from_prose
+from localmed.ingest.records.parts import of_entries, of_prose, person_of, years
 from localmed.text import measures
 from localmed.text.language import clean
 from localmed.text.tables import listed, table
@@ -135,15 +133,14 @@ def _record(
             refused[kind] += 1
     kinds = tuple(f"{kind} {number}" for kind, number in sorted(refused.items()))
     as_of = stated or max((result.date for result in results), default="")
-    return assemble_record(
+    sex = gender if (gender := patient.get("gender", "")) in ("female", "male") else ""
+    return of_entries(
         names_by_list,
         results,
         [message("record.invalid_fhir", what=kinds)] if kinds else [],
-        age=years(patient.get("birthDate", ""), as_of),
-        sex=gender if (gender := patient.get("gender", "")) in ("female", "male") else "",
-        pregnant=True if any("pregnan" in problem.lower() for problem in names_by_list["problems"]) else None,
-        none_of=frozenset({"allergies"} if says_none and not names_by_list["allergies"] else ()),
-        as_of=as_of,
+        person_of(years(patient.get("birthDate", ""), as_of), sex),
+        {"allergies"} if says_none else (),
+        as_of,
     )
 
 
@@ -235,9 +232,8 @@ def read_fields(value: Any) -> PatientRecord:
             lines.append(f"{heading}：{clean(text)[:FIELD_CHARACTERS]}")
     if not lines:
         raise InputError("record.not_fhir")
-    record = from_prose(strike_identifiers("\n".join(dict.fromkeys(lines))))
-    person = from_prose(f"年龄：{identity.get('age', '')}\n性别：{identity.get('sex', '')}")
-    return replace(record, age=person.age if "age" in identity else record.age, sex=person.sex or record.sex)
+    person = [f"{label}：{identity[kind]}" for kind, label in (("age", "年龄"), ("sex", "性别")) if kind in identity]
+    return of_prose("\n".join(dict.fromkeys((*person, *lines))))
 
 
 def _fields(value: Any, depth: int) -> Iterator[tuple[str, str]]:

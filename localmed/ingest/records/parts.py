@@ -1,29 +1,70 @@
-"""Shared by the readers of records: bounded entries, the newest results, implausible values, removal of identifiers."""
+"""Shared by the readers of records: their text, the newest results, implausible values, removal of identifiers."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping
 from datetime import date
-from typing import Any
+from types import MappingProxyType
 
 from localmed.domain import Message, message
 from localmed.domain.errors import InputError
-from localmed.domain.patient import EntryKind, Measured, PatientRecord, RecordEntry
+from localmed.domain.patient import Measured, PatientRecord
 from localmed.ingest.readers.encoding import clean
 from localmed.text import measures
 from localmed.text.identifiers import hiding, identifiers
+from localmed.text.language import aligned, detect, fold
 
 ENTRIES = 200  # of each list; a long record names 50 problems
 LONGEST = 1_000  # characters of an entry looked at
 ENTRY_CHARACTERS = 120  # of one entry; the longest names of medicines have about 100
+HEADINGS = {"problems": "Problems", "medications": "Medicines", "allergies": "Allergies"}
 
 WIDEST = 120  # mmHg between systolic and diastolic; more is rare even with a leaking aortic valve
 _QUALIFIER = re.compile(r"\s*\((?:disorder|finding|procedure|situation|substance|morphologic abnormality)\)\s*$")
 
 
-def entries(texts: Iterable[str], what: str) -> tuple[tuple[str, ...], tuple[Message, ...]]:
+def of_prose(text: str) -> PatientRecord:
+    """The record in ``text`` without identifiers, with notes on values that cannot be true."""
+    struck = strike_identifiers(text)
+    _, notes = newest_results(measures.measured(fold(aligned(struck))), detect(struck))
+    return PatientRecord(struck, notes)
+
+
+def person_of(age: float | None, sex: str) -> dict[str, str]:
+    """Age and sex by their labels."""
+    return {"Age": f"{age:g}" if age is not None else "", "Sex": sex}
+
+
+def of_entries(
+    names_by_list: Mapping[str, Iterable[str]],
+    results: Iterable[Measured],
+    notes: Iterable[Message] = (),
+    person: Mapping[str, str] = MappingProxyType({}),
+    none_of: Collection[str] = (),
+    as_of: str = "",
+) -> PatientRecord:
+    """The record of coded lists and values, a line each below their headings; ``person``: age and sex by label.
+
+    ``none_of`` are lists that the record states to be empty.
+    """
+    lines = [f"Record of {as_of}"] if as_of else []
+    lines += [f"{label}: {text}" for label, text in person.items() if text]
+    told = [*notes]
+    for name, heading in HEADINGS.items():
+        entries, cut = _entries(names_by_list[name], name)
+        told += cut
+        if entries:
+            lines += [f"{heading}:", *(f"- {entry}" for entry in entries)]
+        elif name in none_of:
+            lines.append(f"{heading}: none")
+    latest, remarks = newest_results(results)
+    dated = [(one, f" ({one.date})" if one.date and one.date != as_of else "") for one in latest]
+    lines += ["Results:", *(f"- {one.name}: {one.written}{date}" for one, date in dated)] if latest else []
+    return PatientRecord("\n".join(lines), (*told, *remarks))
+
+
+def _entries(texts: Iterable[str], what: str) -> tuple[tuple[str, ...], tuple[Message, ...]]:
     """The distinct entries, each on one line, at most ``ENTRIES``; and a note if some are left out."""
     lines = (" ".join(clean(_QUALIFIER.sub("", text[:LONGEST])).split())[:ENTRY_CHARACTERS] for text in texts)
     once = tuple(dict.fromkeys(line for line in lines if line))
@@ -49,36 +90,6 @@ def newest_results(
 def measure_name(result: Measured, language: str) -> str:
     """The name of a result's measure in the record's language."""
     return measures.by_name(result.name).chinese if language == "zh" else result.name
-
-
-def assemble_record(
-    names_by_list: Mapping[str, Iterable[str]], results: Iterable[Measured], notes: Iterable[Message] = (), **told: Any
-) -> PatientRecord:
-    """The record of coded lists and values, each also an entry named by its code; ``told`` are other fields."""
-    lists = {name: entries(names, name) for name, names in names_by_list.items()}
-    latest, remarks = newest_results(results)
-    record = PatientRecord(
-        problems=lists["problems"][0],
-        medications=lists["medications"][0],
-        allergies=lists["allergies"][0],
-        results=latest,
-        notes=(*notes, *(note for _, cut in lists.values() for note in cut), *remarks),
-        **told,
-    )
-    return replace(record, entries=tuple(_coded_entries(record)))
-
-
-def _coded_entries(record: PatientRecord) -> Iterator[RecordEntry]:
-    values = (
-        (EntryKind.AGE, f"{record.age:g}" if record.age is not None else ""),
-        (EntryKind.SEX, record.sex),
-        (EntryKind.PREGNANCY, "yes" if record.pregnant else ""),
-        *((EntryKind.PROBLEM, text) for text in record.problems),
-        *((EntryKind.MEDICINE, text) for text in record.medications),
-        *((EntryKind.ALLERGY, text) for text in record.allergies),
-        *((EntryKind.RESULT, f"{measure_name(one, record.language)}: {one.written}") for one in record.results),
-    )
-    return (RecordEntry(kind, text, text) for kind, text in values if text)
 
 
 def _pressures(kept: dict[str, Measured]) -> list[Message]:

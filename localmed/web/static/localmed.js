@@ -378,7 +378,6 @@
   localmed.wirings.push((root) => {
     for (const form of root.querySelectorAll("form[data-ask]"))
       if (document.querySelector("[data-progress]")) form.addEventListener("submit", (event) => {
-        if ([...form.querySelectorAll("[data-read-first]")].some((field) => field.value)) return; // what was read of it is shown first, on a page
         event.preventDefault();
         ask(form, event.submitter);
       });

@@ -1,0 +1,342 @@
+"""The names in a patient's record, and the lines of the library that name them: looked up, never judged.
+
+A record is read for names only: medicines, values of known measures, conditions, and medicines beside words for an
+allergy. What a sentence says of them (stopped, denied, another time's, a relative's) is left to the reader, who sees
+the record as it is written. The library is read for names too:
+
+- *Together*: a line names a medicine of the record (itself, its class, or in the heading above it), and something else
+  that the record or the question names; or it is in a section on the question.
+- *Range*: a line gives a range of a measure of the record, and names no medicine.
+- *Allergy*: a line names the medicine, a member of its class, or one of a class that may react like it.
+- *Interaction*: a list of terms names one.
+
+Nothing is compared: not whether a value is in a range, nor for whom a line is meant.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import TypeVar
+
+from localmed.domain import Passage, Statement
+from localmed.domain.parts import AllergyPart, InteractionPart, RangePart, TogetherPart
+from localmed.domain.patient import NameKind, RecordName
+from localmed.library.graph import Relation
+from localmed.retrieval.marks import begins_with_a_medicine
+from localmed.text import measures, medicines, synonyms
+from localmed.text.language import aligned, detect, fold
+from localmed.text.negation import denied, warns
+from localmed.text.tables import cues
+
+INTERACTS = "interacts_with"
+QUOTED = 5  # lines below an allergy
+OF_MEDICINE = 3  # lines below a medicine
+OF_VALUE = 2  # lines below a value
+PROPOSED = 12  # medicines of sections on the question
+CLAUSE = 80  # characters; in a longer one a word for a reaction may be on anything
+WORDS = 160  # characters of the record shown with a warning
+_REACTION, _RELATIVE = cues("records", "reaction"), cues("records", "relative")
+_ALLERGIES = re.compile(
+    r"^[\s\-*•·#\d.]{0,8}(?:\w{1,20} ){0,2}allerg\w*(?:[^:：\n]{0,16}(?:[:：]|$)| ?[-–—*]| {2,})"
+    r"|过敏[史原]?[:：]|^\s*过敏史?(?: |\s*$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_LABEL = re.compile(r"(?<![^\s.。;；])[^\W\d_][^\s:：,，;；.。]*(?: [^\s:：,，;；.。]+){0,3}[:：]|\n[ \t]*\n")
+_CLAUSE = re.compile(r"[^,，]+")
+_SENTENCE = re.compile(r"(?:[^.。;；\n]|\.(?=\S))+")
+T = TypeVar("T")
+
+
+# --- the record -------------------------------------------------------------------------------------------------------
+
+
+def names_in(text: str) -> tuple[RecordName, ...]:
+    """The names in a record, in order, without overlaps."""
+    folded = fold(aligned(text))
+    allergic = {span for place in allergy_spans(text) for span in _allergens(folded, *place)}
+    found: list[RecordName] = []
+    for one in medicines.mentions(folded):
+        kind = NameKind.ALLERGY if (one.start, one.end) in allergic else NameKind.MEDICINE
+        if one.is_medicine or (not one.ingredients and _has_members(one)):
+            found.append(RecordName(kind, one.ingredients or one.classes, one.start, one.end))
+    found += _values(folded, {place for one in found for place in range(one.start, one.end)})
+    for thing in synonyms.named(folded):
+        is_condition = synonyms.is_in("conditions", thing.written) or thing.written in _pregnancy()
+        is_condition = is_condition and not _REACTION.search(thing.written)  # an allergy has its own part
+        if is_condition and not _is_of_another(folded, thing.start):
+            found.append(RecordName(NameKind.CONDITION, thing.names, thing.start, thing.end))
+    return tuple(_without_overlaps(found))
+
+
+def _is_of_another(folded: str, place: int) -> bool:
+    """Whether a condition is denied, or its sentence speaks of a relative."""
+    start = max(folded.rfind(end, 0, place) for end in "\n.。;；") + 1
+    stop = min((at for end in "\n。;；" if (at := folded.find(end, place)) >= 0), default=len(folded))
+    return denied(folded[start:stop], place - start) or bool(_RELATIVE.search(folded, start, stop))
+
+
+def _has_members(one: medicines.Mention) -> bool:
+    """Whether a class has medicines; "antibiotic" has none of its own."""
+    return any(medicines.ingredients(name) for of in one.classes for name in medicines.members(of))
+
+
+def _values(folded: str, covered: Set[int]) -> Iterator[RecordName]:
+    """The values, those of one place as one (a blood pressure), but no dose of a salt ("potassium chloride 8 mmol")."""
+    by_place: dict[tuple[int, int], list[str]] = {}
+    for measure, start, end in measures.places(folded):
+        by_place.setdefault((start, end), []).append(measure)
+    for (start, end), of in by_place.items():
+        name = re.compile(measures.by_name(of[0]).pattern).match(folded, start)
+        if covered.isdisjoint(range(start, name.end() + 1 if name else end)):
+            yield RecordName(NameKind.VALUE, tuple(of), start, end)
+
+
+def _without_overlaps(found: Iterable[RecordName]) -> Iterator[RecordName]:
+    end = 0
+    for one in sorted(found, key=lambda it: (it.start, -it.end)):
+        if one.start >= end:
+            end = one.end
+            yield one
+
+
+@cache
+def _pregnancy() -> Set[str]:
+    return frozenset(synonyms.population("pregnancy") or synonyms.population("pregnant"))
+
+
+def allergy_spans(text: str) -> Iterator[tuple[int, int, bool]]:
+    """The places that speak of an allergy: lists under such a heading (True), and sentences with a word for a reaction
+    outside of them.
+    """
+    covered = list[tuple[int, int]]()
+    for heading in _ALLERGIES.finditer(text):
+        line = text.find("\n", heading.end()) + 1 or len(text)
+        if text[heading.end() : line].strip():
+            covered.append((heading.start(), _next_label(text, heading.end(), line)))
+        else:  # the list is below
+            covered.append((line, _next_label(text, line, len(text))))
+    yield from ((*place, True) for place in covered)
+    for sentence in _SENTENCE.finditer(text):
+        inside = any(first <= sentence.start() and sentence.end() <= last for first, last in covered)
+        if not inside and _REACTION.search(sentence[0]):
+            yield *sentence.span(), False
+
+
+def _next_label(text: str, start: int, end: int) -> int:
+    """Where the next label or empty line begins; a medicine is no label: "trimethoprim: rash"."""
+    labels = (one.start() for one in _LABEL.finditer(text, start, end) if not medicines.mentions(one[0]))
+    return next(labels, end)
+
+
+def _allergens(folded: str, start: int, end: int, every: bool) -> Iterator[tuple[int, int]]:
+    """The places of medicines in words on an allergy, but no denied ones: ``every`` one, or of a sentence those that it
+    is plainly to, and those of short clauses with a word for a reaction.
+    """
+    said = folded[start:end]
+    plain = {one.start for one in medicines.allergens(said)}
+    clauses = [one.span() for one in _CLAUSE.finditer(said) if len(one[0]) <= CLAUSE and _REACTION.search(one[0])]
+    clauses = [(first, last) for first, last in clauses if not any(first <= place < last for place in plain)]
+    left = medicines.without_denied_allergens(said, said)
+    for one in medicines.mentions(left):
+        if every or one.start in plain or any(first <= one.start < last for first, last in clauses):
+            yield start + one.start, start + one.end
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """What a record or a question names, ``words`` as written there."""
+
+    kind: NameKind
+    keys: frozenset[str]
+    words: str
+
+    @property
+    def classes(self) -> frozenset[str]:
+        """The classes of a medicine."""
+        return frozenset(name for one in medicines.mentions(self.words) for name in one.classes)
+
+    @property
+    def searched(self) -> tuple[str, ...]:
+        """The names to search for: of a medicine and its class, or of a measure."""
+        if self.kind is NameKind.VALUE:
+            of = [measures.by_name(name) for name in sorted(self.keys)]
+            return tuple(name for one in of for name in (one.name, one.chinese))
+        named = synonyms.named(self.words)
+        return named[0].names if named else (self.words,)
+
+
+def things_of(text: str, names: Iterable[RecordName]) -> tuple[Thing, ...]:
+    """What ``names`` of a ``text`` are, each once; without allergies."""
+    once: dict[tuple[NameKind, frozenset[str]], Thing] = {}
+    for one in names:
+        if one.kind is not NameKind.ALLERGY:
+            written = " ".join(text[one.start : one.end].split())
+            once.setdefault((one.kind, frozenset(one.keys)), Thing(one.kind, frozenset(one.keys), written))
+    return tuple(once.values())
+
+
+# --- lines of the library ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Quote:
+    """The ``text`` of a sentence or row, what is quoted for it (a short paragraph as a whole: a sentence may leave its
+    condition to the one before), and the passage that it is from; a model's sentence has none.
+    """
+
+    text: str
+    statement: Statement
+    passage: Passage | None = None
+
+    @cached_property
+    def medicines(self) -> tuple[medicines.Mention, ...]:
+        """The medicines and classes that it names."""
+        return tuple(medicines.mentions(self.text))
+
+    @cached_property
+    def above(self) -> frozenset[str]:
+        """The ingredients and classes in the title and headings above it; none if it names medicines itself."""
+        if self.passage is None or any(one.is_medicine for one in self.medicines):
+            return frozenset()
+        return medicines.meant(" ; ".join((self.passage.title, *self.passage.headings)))
+
+    @cached_property
+    def wider(self) -> frozenset[str]:
+        """The classes that it means by a word for several."""
+        return medicines.classes_meant(self.text)
+
+    @cached_property
+    def measures(self) -> frozenset[str]:
+        """The measures that it names."""
+        return frozenset(one.name for one in measures.mentioned(self.text))
+
+    @cached_property
+    def terms(self) -> frozenset[str]:
+        """All names of the conditions that it names."""
+        return frozenset(name for one in synonyms.named(self.text) for name in one.names)
+
+    @cached_property
+    def first(self) -> frozenset[str]:
+        """The ingredients of the medicine that it begins with, as a row of a list of medicines."""
+        own = begins_with_a_medicine(self.text)
+        return medicines.ingredients(re.split(r"[;；]\s*", self.text)[0]) if own else frozenset()
+
+    def names(self, thing: Thing) -> bool:
+        """Whether it names ``thing``."""
+        if thing.kind is NameKind.VALUE:
+            return bool(self.measures & thing.keys)
+        if thing.kind is NameKind.CONDITION:
+            return bool(self.terms & thing.keys)
+        written = {name for one in self.medicines for name in one.ingredients}
+        own = {name.split()[0] for name in thing.keys} | thing.keys  # "insulin" of insulin glargine
+        return bool(written & own or (self.wider | self.above) & (thing.classes | thing.keys))
+
+
+def together(
+    own: Sequence[Thing], asked: Sequence[Thing], quotes: Iterable[Quote], near: Set[str], language: str
+) -> Iterator[TogetherPart]:
+    """The lines that name a medicine of the record and something else, each below the first medicine that it names.
+
+    ``near`` are the texts of lines of sections on the question: where they name a medicine that it does not ask about,
+    they need to name nothing else. Rows on a medicine of nobody are left out. Rows of the medicine itself come first,
+    then lines that warn.
+    """
+    concerned = frozenset[str]().union(*(it.keys for it in (*own, *asked) if it.kind is NameKind.MEDICINE))
+    lines = [one for one in _once(quotes) if not one.first or one.first & concerned]
+    told = set[str]()
+    for medicine in (it for it in own if it.kind is NameKind.MEDICINE):
+        is_asked = not all(_is_another(it, medicine) for it in asked)
+        found: list[tuple[Quote, list[Thing]]] = []
+        for one in lines:
+            if one.text not in told and one.names(medicine):
+                others = [it for it in (*own, *asked) if _is_another(it, medicine) and one.names(it)]
+                if others or (one.text in near and not is_asked and not one.above):
+                    found.append((one, others))
+        found.sort(key=lambda it: (not it[0].first & medicine.keys, not warns(it[0].text), -len(it[1])))
+        kept = _of_language(found, lambda it: it[0].text, language)[:OF_MEDICINE]
+        if kept:
+            told |= {one.text for one, _ in kept}
+            named = dict.fromkeys(it.words for _, others in kept for it in others)
+            yield TogetherPart(medicine.words, tuple(named), tuple(dict.fromkeys(one.statement for one, _ in kept)))
+
+
+def proposed(quotes: Iterable[Quote], known: Iterable[Thing]) -> list[Thing]:
+    """The first medicines that lines name, besides those ``known``; a row of a list of medicines proposes none."""
+    text = "\n".join(one.text for one in quotes if not one.first)
+    keys = frozenset[str]().union(*(it.keys for it in known))
+    found = [it for it in things_of(text, names_in(text)) if it.kind is NameKind.MEDICINE and not it.keys & keys]
+    return found[:PROPOSED]
+
+
+def _is_another(one: Thing, medicine: Thing) -> bool:
+    """Whether ``one`` is neither the ``medicine`` nor of its class."""
+    return one.kind is not NameKind.MEDICINE or not (one.keys & medicine.keys or one.classes & medicine.classes)
+
+
+def ranges(own: Sequence[Thing], quotes: Iterable[Quote], language: str) -> Iterator[RangePart]:
+    """The record's values with lines that give a range of their measure and name no medicine; reference ranges first.
+
+    Values with the same lines stand together.
+    """
+    lines = [one for one in _once(quotes) if not (one.wider or any(it.classes for it in one.medicines))]
+    together: dict[tuple[Statement, ...], list[str]] = {}
+    for value in (it for it in own if it.kind is NameKind.VALUE):
+        of = [measures.by_name(name) for name in sorted(value.keys)]
+        giving = [one for one in lines if any(measures.gives_any_range(one.text, it) for it in of)]
+        giving.sort(key=lambda one: (not any(measures.gives_reference(one.text, it) for it in of), len(one.measures)))
+        kept = _of_language(giving, lambda it: it.text, language)
+        if statements := tuple(dict.fromkeys(one.statement for one in kept))[:OF_VALUE]:
+            together.setdefault(statements, []).append(value.words)
+    for statements, words in together.items():
+        yield RangePart(tuple(words), statements)
+
+
+def _once(quotes: Iterable[Quote]) -> list[Quote]:
+    """Each text under the same headings once."""
+    once: dict[tuple[str, tuple[str, ...]], Quote] = {}
+    for one in quotes:
+        once.setdefault((one.text, one.passage.headings if one.passage else ()), one)
+    return [*once.values()]
+
+
+def _of_language(found: Sequence[T], text: Callable[[T], str], language: str) -> list[T]:
+    """Those whose text is of a language; all if there are none."""
+    return [one for one in found if detect(text(one)) == language] or [*found]
+
+
+def allergens(text: str) -> Iterator[tuple[str, str, str]]:
+    """The words of ``text`` on each allergy or reaction, the medicines named in them, and those named elsewhere."""
+    folded = fold(aligned(text))
+    taken = [one for one in names_in(text) if one.kind is NameKind.MEDICINE]
+    for start, end, _ in allergy_spans(text):
+        if own := [text[slice(*place)] for place in _allergens(folded, start, end, every=True)]:
+            others = [text[it.start : it.end] for it in taken if not start <= it.start < end]
+            yield text[start:end].strip(), " ; ".join(own), " ; ".join(others)
+
+
+def allergies(text: str, quotes: Sequence[Quote], language: str) -> Iterator[AllergyPart]:
+    """The record's words on allergies to medicines in ``quotes``, with what these quote, or to its own medicines."""
+    told = set[tuple[str, ...]]()
+    for said, own, others in allergens(text):
+        words = " ".join(said.split())[:WORDS]
+        if prescribed := medicines.met_by(own, others):
+            yield AllergyPart(words, prescribed)
+        met = [(one, found) for one in quotes if (found := medicines.met_by(own, one.text))]
+        kept = _of_language(met, lambda it: it[0].text, language)
+        named = tuple(dict.fromkeys(name for _, found in kept for name in found))
+        if named and named not in told:
+            told.add(named)
+            yield AllergyPart(words, named, tuple(dict.fromkeys(one.statement for one, _ in kept))[:QUOTED])
+
+
+def interactions(own: Sequence[Thing], named: str, relations: Sequence[Relation]) -> Iterator[InteractionPart]:
+    """The record's medicines that interact with ``named`` by ``relations`` of the concept graph."""
+    known = medicines.ingredients(named)
+    for relation in relations:
+        if relation.predicate == INTERACTS:
+            partners = medicines.ingredients(f"{relation.subject_name}; {relation.object_name}") - known
+            for medicine in (it for it in own if it.kind is NameKind.MEDICINE and partners & it.keys):
+                yield InteractionPart(medicine.words, named, relation.source.collection)

@@ -1,0 +1,215 @@
+"""The names in a patient's record, and the lines of the library that name them."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localmed.answering import record
+from localmed.answering.record import Quote, names_in, things_of
+from localmed.domain import Origin, Statement
+from localmed.domain.patient import NameKind
+from localmed.library.graph import Relation, Source
+from localmed.text import medicines
+from tests.values import passage
+
+CASES = Path(__file__).parents[1] / "workflows" / "cases"
+NOTES = [
+    *tomllib.loads((CASES / "patient_notes.toml").read_text("utf-8"))["note"],
+    *tomllib.loads((CASES / "prose_records.toml").read_text("utf-8"))["record"],
+]
+
+
+def of_kind(text: str, *kinds: NameKind) -> list[str]:
+    return [text[one.start : one.end] for one in names_in(text) if one.kind in (kinds or tuple(NameKind))]
+
+
+# --- the record -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", NOTES, ids=[case["text"][:30] for case in NOTES])
+def test_every_medicine_and_allergy_of_a_note_is_found(case: dict[str, Any]) -> None:
+    text = case["text"]
+    taken = " ; ".join(of_kind(text, NameKind.MEDICINE)).lower()
+    assert [name for name in case["medicines"] if name.lower() not in taken] == []
+    allergies = " ; ".join(of_kind(text, NameKind.ALLERGY)).lower()
+    known = [name for name in case["allergies"] if medicines.mentions(name)]
+    assert [name for name in known if not any(one.written in allergies for one in medicines.mentions(name))] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("K 5.9, BP 96/58, urea 8.9 mmol/L", ["K 5.9", "BP 96/58", "urea 8.9 mmol/L"]),
+        ("potassium chloride 8 mmol bd", []),
+        ("血钾5.6mmol/L，肌酐180μmol/L", ["血钾5.6mmol/L", "肌酐180μmol/L"]),
+        ("lithium 400 mg nocte", []),
+    ],
+)
+def test_a_value_is_one_name_with_its_number_and_a_dose_is_none(text: str, values: list[str]) -> None:
+    assert of_kind(text, NameKind.VALUE) == values
+
+
+@pytest.mark.parametrize(
+    ("text", "conditions"),
+    [
+        ("PMH: asthma, T2DM. No diabetes.", ["asthma", "T2DM"]),
+        ("FH: mother has AF", []),
+        ("否认糖尿病，有高血压", ["高血压"]),
+        ("32 weeks pregnant", ["pregnant"]),
+        ("Allergies: none", []),
+    ],
+)
+def test_a_condition_that_is_denied_or_of_a_relative_is_no_name(text: str, conditions: list[str]) -> None:
+    assert of_kind(text, NameKind.CONDITION) == conditions
+
+
+@pytest.mark.parametrize(
+    ("text", "allergens"),
+    [
+        ("Allergies: penicillin (rash), codeine", ["penicillin", "codeine"]),
+        ("ALLERGIES\n- penicillin\n- co-trimoxazole\n\nDH: ramipril", ["penicillin", "co-trimoxazole"]),
+        ("ALLERGIES:\n penicillin\nDrug history: ramipril", ["penicillin"]),
+        ("On warfarin, allergic to penicillin", ["penicillin"]),
+        ("Penicillin allergy. Takes ramipril", ["Penicillin"]),
+        ("Rash with amoxicillin in 2019", ["amoxicillin"]),
+        ("青霉素皮试阳性，口服华法林", ["青霉素"]),
+        ("过敏史：青霉素皮试阳性，头孢类药物曾出现皮疹", ["青霉素", "头孢类"]),
+        ("自述吃头孢后起过风团，其妻对青霉素过敏", ["头孢", "青霉素"]),
+        ("No allergy to penicillin", []),
+        ("NKDA. Takes penicillin V", []),
+        ("Allergies: nil. DH: warfarin", []),
+        ("过敏史：无。用药史：华法林", []),
+        ("Her mother is allergic to penicillin", []),
+    ],
+)
+def test_a_medicine_beside_a_word_for_an_allergy_is_an_allergy(text: str, allergens: list[str]) -> None:
+    assert of_kind(text, NameKind.ALLERGY) == allergens
+
+
+def test_a_class_counts_and_a_word_for_every_antibiotic_does_not() -> None:
+    text = "Takes a statin and an antibiotic"
+    assert of_kind(text) == ["statin"]
+
+
+# --- the library ------------------------------------------------------------------------------------------------------
+
+
+def quote(text: str, title: str = "Formulary", table: bool = False) -> Quote:
+    return Quote(text, Statement(text, (), Origin.EXTRACTIVE), replace(passage(text, title), table=table))
+
+
+def together(text: str, *lines: Quote, asked: str = "", near: str = "") -> dict[str, tuple[tuple[str, ...], list[str]]]:
+    """By medicine of a record ``text``: what is named with it, and the lines."""
+    own, of_question = things_of(text, names_in(text)), things_of(asked, names_in(asked))
+    found = record.together(own, of_question, lines, {near}, "en" if text.isascii() else "zh")
+    return {part.words: (part.named, [one.text for one in part.statements]) for part in found}
+
+
+@pytest.mark.parametrize(
+    ("line", "title", "named"),
+    [
+        ("Metformin: stop if eGFR is below 30.", "Formulary", ("eGFR 28",)),
+        ("Stop it if eGFR is below 30.", "Metformin", ("eGFR 28",)),  # by the heading
+        ("Metformin is taken with food.", "Formulary", None),
+        ("Stop insulin if eGFR is below 30.", "Metformin", None),  # names another medicine itself
+        ("eGFR below 30 is severe.", "Kidneys", None),
+        ("Biguanides need a normal eGFR.", "Formulary", ("eGFR 28",)),
+    ],
+)
+def test_a_line_counts_that_names_a_medicine_of_the_record_and_something_else(
+    line: str, title: str, named: tuple[str, ...] | None
+) -> None:
+    found = together("Metformin 1 g bd\neGFR 28", quote(line, title))
+    assert found == ({"Metformin": (named, [line])} if named else {})
+
+
+def test_what_the_question_names_counts_too_and_what_stands_in_a_section_on_it() -> None:
+    line = "Clarithromycin is not given with simvastatin."
+    assert together("simvastatin 40 mg", quote(line)) == {}
+    assert together("simvastatin 40 mg", quote(line), asked="Clarithromycin?") == {
+        "simvastatin": (("Clarithromycin",), [line])
+    }
+    contrast = "Hold metformin for 48 hours."
+    assert together("metformin 1 g", quote(contrast), near=contrast) == {"metformin": ((), [contrast])}
+    assert together("metformin 1 g", quote(contrast), near=contrast, asked="Metformin and contrast?") == {}, (
+        "shown below"
+    )
+
+
+def test_medicines_of_one_class_are_not_two() -> None:
+    line = quote("An ACE inhibitor lowers blood pressure.")
+    assert together("ramipril 5 mg, lisinopril 5 mg", line) == {}
+
+
+def test_a_row_on_a_medicine_of_nobody_is_left_out_and_the_own_one_stands_first() -> None:
+    row = quote("Medicine: Amiodarone; Notes: raises the INR with warfarin", table=True)
+    own = quote("Medicine: Warfarin; Notes: check the INR", table=True)
+    warning = quote("Do not give warfarin if the INR is above 8.")
+    assert together("warfarin, INR 5.6", row, warning, own) == {"warfarin": (("INR 5.6",), [own.text, warning.text])}
+
+
+def test_a_line_is_told_once_and_of_another_language_only_where_there_is_none() -> None:
+    both = quote("Ramipril with spironolactone raises potassium.")
+    assert together("ramipril, spironolactone, K 6.1", both) == {"ramipril": (("spironolactone", "K 6.1"), [both.text])}
+    chinese = quote("雷米普利可使血钾升高。")
+    assert [*together("ramipril, K 6.1", both, chinese)["ramipril"][1]] == [both.text]
+    assert [*together("ramipril, K 6.1", chinese)["ramipril"][1]] == [chinese.text]
+
+
+def test_what_sections_propose_is_looked_up_but_not_rows_of_a_list() -> None:
+    lines = [quote("Give amoxicillin, or clarithromycin."), quote("Medicine: Heparin; Dose: 5000", table=True)]
+    known = things_of("amoxicillin", names_in("amoxicillin"))
+    assert [one.words for one in record.proposed(lines, known)] == ["clarithromycin"]
+
+
+def test_ranges_stand_beside_the_values_reference_ranges_first() -> None:
+    phones = quote("The laboratory phones when potassium is 6.5 mmol/L or higher.")
+    reference = quote("The reference range of potassium is 3.5 to 5.0 mmol/L.")
+    both = quote("CURB-65 counts a urea above 7 mmol/L and a systolic blood pressure below 90 mmHg.")
+    medicine = quote("Stop ramipril if potassium is above 6.0 mmol/L.")
+    text = "K 5.9, BP 96/58, urea 8.9 mmol/L, Hb 9"
+    own = things_of(text, names_in(text))
+    parts = [*record.ranges(own, (phones, reference, both, medicine), "en")]
+    assert [(part.words, [one.text for one in part.statements]) for part in parts] == [
+        (("K 5.9",), [reference.text, phones.text]),
+        (("BP 96/58", "urea 8.9 mmol/L"), [both.text]),
+    ], "none on a medicine"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "named"),
+    [
+        ("Allergies: penicillin (rash)", "Amoxicillin is the first choice.", ("amoxicillin",)),
+        ("青霉素过敏", "首选阿莫西林。", ("阿莫西林",)),
+        ("Allergies: penicillin", "Doxycycline is the first choice.", ()),
+        ("No allergy to penicillin", "Amoxicillin is the first choice.", ()),
+    ],
+)
+def test_an_allergy_to_what_is_shown_is_told_with_both_quotations(text: str, line: str, named: tuple[str, ...]) -> None:
+    found = [*record.allergies(text, (quote(line),), "en")]
+    assert [(part.words, part.named, [one.text for one in part.statements]) for part in found] == (
+        [(text, named, [line])] if named else []
+    )
+
+
+def test_an_allergy_to_a_medicine_that_the_record_lists_is_told() -> None:
+    (part,) = record.allergies("Allergies: penicillin.\nDH: co-amoxiclav 625 mg", (), "en")
+    assert (part.words, part.named, part.statements) == ("Allergies: penicillin.", ("co-amoxiclav",), ())
+
+
+def relation(one: str, other: str, predicate: str = "interacts_with") -> Relation:
+    return Relation("a", one, predicate, "b", other, "", Source("file", "onc", "ONC", "2020"))
+
+
+def test_interactions_from_the_graph() -> None:
+    text = "Coumadin 3 mg daily, metformin 500 mg"
+    own = things_of(text, names_in(text))
+    (part,) = record.interactions(own, "amiodarone", (relation("amiodarone", "warfarin"),))
+    assert (part.words, part.named, part.source) == ("Coumadin", "amiodarone", "onc")
+    assert list(record.interactions(own, "aspirin", (relation("aspirin", "ibuprofen"),))) == []
+    assert list(record.interactions(own, "aspirin", (relation("aspirin", "warfarin", "similar_to"),))) == []
