@@ -17,9 +17,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import TypeVar
 
 from localmed.domain import Passage, Statement
 from localmed.domain.parts import AllergyPart, InteractionPart, RangePart, TogetherPart
@@ -29,14 +28,17 @@ from localmed.retrieval.marks import begins_with_a_medicine
 from localmed.text import measures, medicines, synonyms
 from localmed.text.language import aligned, detect, fold
 from localmed.text.negation import denied, warns
-from localmed.text.tables import cues
+from localmed.text.tables import Names, cues
 
 INTERACTS = "interacts_with"
+ADULT, OPENING = 18, 300  # years; characters in which the age may stand
 QUOTED = 5  # lines below an allergy
-OF_MEDICINE = 3  # lines below a medicine
+ROWS = 2  # of a medicine in lists of medicines
+OF_MEDICINE = 3  # further lines below it
 OF_VALUE = 2  # lines below a value
 PROPOSED = 12  # medicines of sections on the question
 CLAUSE = 80  # characters; in a longer one a word for a reaction may be on anything
+SAID = 80  # characters of the record shown below a medicine
 WORDS = 160  # characters of the record shown with a warning
 _REACTION, _RELATIVE = cues("records", "reaction"), cues("records", "relative")
 _ALLERGIES = re.compile(
@@ -44,17 +46,29 @@ _ALLERGIES = re.compile(
     r"|过敏[史原]?[:：]|^\s*过敏史?(?: |\s*$)",
     re.IGNORECASE | re.MULTILINE,
 )
+_FAMILY = re.compile(
+    r"^[\s\-*•·#]{0,8}(?:fhx?|f/h|family (?:history|hx))\b[^\n]*|家族史[:：][^\n。]*", re.IGNORECASE | re.MULTILINE
+)
+_TREATMENTS = frozenset({"adrenaline", "chlorphenamine", "hydrocortisone"})  # of a reaction: nobody's allergens
 _LABEL = re.compile(r"(?<![^\s.。;；])[^\W\d_][^\s:：,，;；.。]*(?: [^\s:：,，;；.。]+){0,3}[:：]|\n[ \t]*\n")
+_AGE = re.compile(
+    r"\b(?P<years>\d{1,3}) ?-?(?:y\b|yo\b|y/o|yrs?\b|years?\b|[mf]\b|岁)|(?:age|年龄)[:：]? ?(?P<age>\d{1,3})",
+    re.IGNORECASE,
+)
+_PREGNANT = re.compile(
+    r"\b\d{1,2}\+\d(?:/40| ?(?:weeks?|wks?|周))|\bG\d ?P\d|\bgravid\w*|孕\s?\d{1,2}\+?\d?\s?周", re.IGNORECASE
+)
 _CLAUSE = re.compile(r"[^,，]+")
+_INDENTED = re.compile(r"(?:[ \t]+[^\s:：][^:：\n]*\n?)*")  # further lines of a list
 _SENTENCE = re.compile(r"(?:[^.。;；\n]|\.(?=\S))+")
-T = TypeVar("T")
 
 
 # --- the record -------------------------------------------------------------------------------------------------------
 
 
 def names_in(text: str) -> tuple[RecordName, ...]:
-    """The names in a record, in order, without overlaps."""
+    """The names in a record, in order, without overlaps; none of a family history."""
+    text = _FAMILY.sub(lambda history: " " * len(history[0]), text)
     folded = fold(aligned(text))
     allergic = {span for place in allergy_spans(text) for span in _allergens(folded, *place)}
     found: list[RecordName] = []
@@ -68,6 +82,8 @@ def names_in(text: str) -> tuple[RecordName, ...]:
         is_condition = is_condition and not _REACTION.search(thing.written)  # an allergy has its own part
         if is_condition and not _is_of_another(folded, thing.start):
             found.append(RecordName(NameKind.CONDITION, thing.names, thing.start, thing.end))
+    for said in _PREGNANT.finditer(folded):
+        found.append(RecordName(NameKind.CONDITION, tuple(sorted(_pregnancy())), *said.span()))
     return tuple(_without_overlaps(found))
 
 
@@ -103,6 +119,17 @@ def _without_overlaps(found: Iterable[RecordName]) -> Iterator[RecordName]:
 
 
 @cache
+def _children() -> Names:
+    return Names(synonyms.population("child"))
+
+
+def speaks_of_a_child(text: str) -> bool:
+    """Whether a record or question begins with an age below 18 years, or without one names a child."""
+    age = _AGE.search(text[:OPENING])
+    return int(age["years"] or age["age"]) < ADULT if age else bool(_children().matches(fold(text)))
+
+
+@cache
 def _pregnancy() -> Set[str]:
     return frozenset(synonyms.population("pregnancy") or synonyms.population("pregnant"))
 
@@ -115,7 +142,8 @@ def allergy_spans(text: str) -> Iterator[tuple[int, int, bool]]:
     for heading in _ALLERGIES.finditer(text):
         line = text.find("\n", heading.end()) + 1 or len(text)
         if text[heading.end() : line].strip():
-            covered.append((heading.start(), _next_label(text, heading.end(), line)))
+            end = _next_label(text, heading.end(), line)
+            covered.append((heading.start(), _INDENTED.match(text, line).end() if end == line else end))  # type: ignore[union-attr]
         else:  # the list is below
             covered.append((line, _next_label(text, line, len(text))))
     yield from ((*place, True) for place in covered)
@@ -141,17 +169,24 @@ def _allergens(folded: str, start: int, end: int, every: bool) -> Iterator[tuple
     clauses = [(first, last) for first, last in clauses if not any(first <= place < last for place in plain)]
     left = medicines.without_denied_allergens(said, said)
     for one in medicines.mentions(left):
+        if _TREATMENTS & {*one.ingredients}:
+            continue
         if every or one.start in plain or any(first <= one.start < last for first, last in clauses):
             yield start + one.start, start + one.end
 
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """What a record or a question names, ``words`` as written there."""
+    """What a record or a question names, ``words`` as written there, in the clause ``said``.
+
+    ``is_proposed``: only sections on the question name it.
+    """
 
     kind: NameKind
     keys: frozenset[str]
     words: str
+    said: str = ""
+    is_proposed: bool = False
 
     @property
     def classes(self) -> frozenset[str]:
@@ -174,8 +209,21 @@ def things_of(text: str, names: Iterable[RecordName]) -> tuple[Thing, ...]:
     for one in names:
         if one.kind is not NameKind.ALLERGY:
             written = " ".join(text[one.start : one.end].split())
-            once.setdefault((one.kind, frozenset(one.keys)), Thing(one.kind, frozenset(one.keys), written))
+            thing = Thing(one.kind, frozenset(one.keys), written, _clause(text, one))
+            once.setdefault((one.kind, frozenset(one.keys)), thing)
     return tuple(once.values())
+
+
+def _clause(text: str, one: RecordName) -> str:
+    """The words around a name, up to the next separator on its line."""
+    start = max(text.rfind(end, 0, one.start) for end in "\n;；。") + 1
+    stop = min((at for end in "\n;；。" if (at := text.find(end, one.end)) >= 0), default=len(text))
+    said = " ".join(text[start:stop].split()).lstrip("-*•· ")
+    if len(said) > SAID:  # a run of names: the part between commas
+        start = max(start, *(text.rfind(end, 0, one.start) + 1 for end in ",，、"))
+        stop = min(stop, *(at for end in ",，、" if (at := text.find(end, one.end)) >= 0), len(text))
+        said = " ".join(text[start:stop].split())
+    return said[:SAID]
 
 
 # --- lines of the library ---------------------------------------------------------------------------------------------
@@ -197,6 +245,11 @@ class Quote:
         return tuple(medicines.mentions(self.text))
 
     @cached_property
+    def ingredients(self) -> frozenset[str]:
+        """The ingredients that it names."""
+        return frozenset(name for one in self.medicines for name in one.ingredients)
+
+    @cached_property
     def above(self) -> frozenset[str]:
         """The ingredients and classes in the title and headings above it; none if it names medicines itself."""
         if self.passage is None or any(one.is_medicine for one in self.medicines):
@@ -205,8 +258,13 @@ class Quote:
 
     @cached_property
     def wider(self) -> frozenset[str]:
-        """The classes that it means by a word for several."""
+        """The classes that it names, by themselves or by a word for several."""
         return medicines.classes_meant(self.text)
+
+    @cached_property
+    def many(self) -> frozenset[str]:
+        """The classes that it means by a word for very many ("antibiotics") too."""
+        return medicines.classes_meant(self.text, many=True)
 
     @cached_property
     def measures(self) -> frozenset[str]:
@@ -224,51 +282,82 @@ class Quote:
         own = begins_with_a_medicine(self.text)
         return medicines.ingredients(re.split(r"[;；]\s*", self.text)[0]) if own else frozenset()
 
+    @property
+    def is_row(self) -> bool:
+        """Whether it is a row of a table."""
+        return bool(self.passage and self.passage.table)
+
+    @cached_property
+    def is_for_children(self) -> bool:
+        """Whether title or headings name children."""
+        above = " ; ".join((self.passage.title, *self.passage.headings)) if self.passage else ""
+        return bool(_children().matches(fold(above)))
+
     def names(self, thing: Thing) -> bool:
         """Whether it names ``thing``."""
         if thing.kind is NameKind.VALUE:
             return bool(self.measures & thing.keys)
         if thing.kind is NameKind.CONDITION:
             return bool(self.terms & thing.keys)
-        written = {name for one in self.medicines for name in one.ingredients}
         own = {name.split()[0] for name in thing.keys} | thing.keys  # "insulin" of insulin glargine
-        return bool(written & own or (self.wider | self.above) & (thing.classes | thing.keys))
+        return bool(self.ingredients & own or (self.wider | self.above) & (thing.classes | thing.keys))
+
+    def names_widely(self, thing: Thing) -> bool:
+        """Whether it names a medicine, perhaps by a word for very many."""
+        return thing.kind is NameKind.MEDICINE and bool(self.names(thing) or self.many & thing.classes)
 
 
 def together(
-    own: Sequence[Thing], asked: Sequence[Thing], quotes: Iterable[Quote], near: Set[str], language: str
+    own: Sequence[Thing], asked: Sequence[Thing], quotes: Iterable[Quote], near: Set[str], language: str, children: bool
 ) -> Iterator[TogetherPart]:
-    """The lines that name a medicine of the record and something else, each below the first medicine that it names.
+    """Each medicine of the record with its own rows in lists of medicines and lines that name it with something else;
+    then those that are ``asked`` about or proposed, with lines that name something of the record.
 
     ``near`` are the texts of lines of sections on the question: where they name a medicine that it does not ask about,
-    they need to name nothing else. Rows on a medicine of nobody are left out. Rows of the medicine itself come first,
-    then lines that warn.
+    they need to name nothing else. Left out are rows of tables that begin with no medicine of record or question, and
+    of lists for children unless ``children`` are spoken of.
     """
-    concerned = frozenset[str]().union(*(it.keys for it in (*own, *asked) if it.kind is NameKind.MEDICINE))
-    lines = [one for one in _once(quotes) if not one.first or one.first & concerned]
+    of_own = [it for it in own if it.kind is NameKind.MEDICINE]
+    of_asked = [it for it in asked if it.kind is NameKind.MEDICINE and all(_is_another(it, one) for one in of_own)]
+    concerned = frozenset[str]().union(*(it.keys for it in (*of_own, *asked) if it.kind is NameKind.MEDICINE))
+    lines = [one for one in _once(quotes) if not one.is_row or one.first & concerned]
+    lines = [one for one in lines if children or not one.is_for_children]
     told = set[str]()
-    for medicine in (it for it in own if it.kind is NameKind.MEDICINE):
-        is_asked = not all(_is_another(it, medicine) for it in asked)
-        found: list[tuple[Quote, list[Thing]]] = []
-        for one in lines:
-            if one.text not in told and one.names(medicine):
-                others = [it for it in (*own, *asked) if _is_another(it, medicine) and one.names(it)]
-                if others or (one.text in near and not is_asked and not one.above):
-                    found.append((one, others))
-        found.sort(key=lambda it: (not it[0].first & medicine.keys, not warns(it[0].text), -len(it[1])))
-        kept = _of_language(found, lambda it: it[0].text, language)[:OF_MEDICINE]
-        if kept:
-            told |= {one.text for one, _ in kept}
-            named = dict.fromkeys(it.words for _, others in kept for it in others)
-            yield TogetherPart(medicine.words, tuple(named), tuple(dict.fromkeys(one.statement for one, _ in kept)))
+    for medicine in (*of_own, *of_asked):
+        is_own = medicine in of_own
+        beside = [it for it in (*own, *(asked if is_own else ())) if _is_another(it, medicine)]
+        is_asked = not is_own or not all(_is_another(it, medicine) for it in asked)
+        with_else = {one: _named_with(medicine, beside, one) for one in lines if one.names_widely(medicine)}
+        rows = [one for one, it in with_else.items() if one.first & medicine.keys and (is_own or it)]
+        plain = (one for one in with_else if one.text in near and not is_asked and medicine.keys & one.ingredients)
+        others = [*dict.fromkeys((*(one for one, it in with_else.items() if it), *plain))]
+        others = [one for one in others if one not in rows and (detect(one.text) == language or warns(one.text))]
+        others = _of_language(sorted(others, key=lambda one: (not warns(one.text), -len(with_else[one]))), language)
+        rows.sort(key=lambda one: detect(one.text) != language)
+        fresh = [one for one in others if one.text not in told] or ([] if rows else others)
+        kept = [*rows[:ROWS], *fresh[:OF_MEDICINE]]
+        if kept or is_own:
+            told |= {one.text for one in kept}
+            found = dict.fromkeys(it for one in kept for it in with_else[one])
+            named = tuple(dict.fromkeys(it.words for it in found if not it.is_proposed))
+            further = tuple(dict.fromkeys(it.words for it in found if it.is_proposed))
+            statements = tuple(dict.fromkeys(one.statement for one in kept))
+            yield TogetherPart(medicine.words, named, statements, further, medicine.said if is_own else "", is_own)
+
+
+def _named_with(medicine: Thing, others: Sequence[Thing], line: Quote) -> list[Thing]:
+    """The ``others`` that a line names beside the ``medicine``; by a word for very many only one of two medicines."""
+    if line.names(medicine):
+        return [it for it in others if line.names(it) or line.names_widely(it)]
+    return [it for it in others if it.kind is NameKind.MEDICINE and line.names(it)]
 
 
 def proposed(quotes: Iterable[Quote], known: Iterable[Thing]) -> list[Thing]:
     """The first medicines that lines name, besides those ``known``; a row of a list of medicines proposes none."""
     text = "\n".join(one.text for one in quotes if not one.first)
     keys = frozenset[str]().union(*(it.keys for it in known))
-    found = [it for it in things_of(text, names_in(text)) if it.kind is NameKind.MEDICINE and not it.keys & keys]
-    return found[:PROPOSED]
+    found = (it for it in things_of(text, names_in(text)) if it.kind is NameKind.MEDICINE and not it.keys & keys)
+    return [replace(it, is_proposed=True) for it in found if medicines.ingredients(it.words)][:PROPOSED]
 
 
 def _is_another(one: Thing, medicine: Thing) -> bool:
@@ -276,22 +365,32 @@ def _is_another(one: Thing, medicine: Thing) -> bool:
     return one.kind is not NameKind.MEDICINE or not (one.keys & medicine.keys or one.classes & medicine.classes)
 
 
-def ranges(own: Sequence[Thing], quotes: Iterable[Quote], language: str) -> Iterator[RangePart]:
+def ranges(
+    own: Sequence[Thing], quotes: Iterable[Quote], language: str, urgent: Callable[[str], bool] = lambda _: False
+) -> Iterator[RangePart]:
     """The record's values with lines that give a range of their measure and name no medicine; reference ranges first.
 
-    Values with the same lines stand together.
+    Values with the same lines stand together, those that are ``urgent`` by themselves, with or without lines.
     """
     lines = [one for one in _once(quotes) if not (one.wider or any(it.classes for it in one.medicines))]
-    together: dict[tuple[Statement, ...], list[str]] = {}
+    together: dict[tuple[bool, tuple[Statement, ...]], list[str]] = {}
     for value in (it for it in own if it.kind is NameKind.VALUE):
         of = [measures.by_name(name) for name in sorted(value.keys)]
         giving = [one for one in lines if any(measures.gives_any_range(one.text, it) for it in of)]
-        giving.sort(key=lambda one: (not any(measures.gives_reference(one.text, it) for it in of), len(one.measures)))
-        kept = _of_language(giving, lambda it: it.text, language)
-        if statements := tuple(dict.fromkeys(one.statement for one in kept))[:OF_VALUE]:
-            together.setdefault(statements, []).append(value.words)
-    for statements, words in together.items():
-        yield RangePart(tuple(words), statements)
+        giving.sort(key=lambda one: _far(one, value, of))
+        statements = tuple(dict.fromkeys(one.statement for one in _of_language(giving, language)))[:OF_VALUE]
+        first = urgent(value.words)
+        if statements or first:
+            together.setdefault((first, statements), []).append(value.words)
+    for (first, statements), words in together.items():
+        yield RangePart(tuple(words), statements, first)
+
+
+def _far(line: Quote, value: Thing, of: Sequence[measures.Measure]) -> tuple[bool, bool, int]:
+    """The order of lines on a value: with its number in a range, then reference ranges, then on few measures."""
+    known = [(measures.by_name(one.name), one.value) for one in measures.measured(fold(aligned(value.words)))]
+    holds = any(measures.falls_in_sentence(line.text, *one) for one in known)
+    return not holds, not any(measures.gives_reference(line.text, it) for it in of), len(line.measures)
 
 
 def _once(quotes: Iterable[Quote]) -> list[Quote]:
@@ -302,9 +401,9 @@ def _once(quotes: Iterable[Quote]) -> list[Quote]:
     return [*once.values()]
 
 
-def _of_language(found: Sequence[T], text: Callable[[T], str], language: str) -> list[T]:
+def _of_language(found: Sequence[Quote], language: str) -> list[Quote]:
     """Those whose text is of a language; all if there are none."""
-    return [one for one in found if detect(text(one)) == language] or [*found]
+    return [one for one in found if detect(one.text) == language] or [*found]
 
 
 def allergens(text: str) -> Iterator[tuple[str, str, str]]:
@@ -324,12 +423,12 @@ def allergies(text: str, quotes: Sequence[Quote], language: str) -> Iterator[All
         words = " ".join(said.split())[:WORDS]
         if prescribed := medicines.met_by(own, others):
             yield AllergyPart(words, prescribed)
-        met = [(one, found) for one in quotes if (found := medicines.met_by(own, one.text))]
-        kept = _of_language(met, lambda it: it[0].text, language)
-        named = tuple(dict.fromkeys(name for _, found in kept for name in found))
+        met = {one: found for one in quotes if (found := medicines.met_by(own, one.text))}
+        kept = _of_language([*met], language)
+        named = tuple(dict.fromkeys(name for one in kept for name in met[one]))
         if named and named not in told:
             told.add(named)
-            yield AllergyPart(words, named, tuple(dict.fromkeys(one.statement for one, _ in kept))[:QUOTED])
+            yield AllergyPart(words, named, tuple(dict.fromkeys(one.statement for one in kept))[:QUOTED])
 
 
 def interactions(own: Sequence[Thing], named: str, relations: Sequence[Relation]) -> Iterator[InteractionPart]:

@@ -212,21 +212,30 @@ class InteractionPart(_NoStatements):
 
 @dataclass(frozen=True, slots=True)
 class TogetherPart:
-    """Lines of the library that name ``words``, a medicine of the record, together with ``named``: what the record or
-    the question names too, as written there. Without lines: medicines that are named with nothing else.
+    """A medicine of the record (``words``, in the clause ``said``), its rows in lists of medicines, and lines that name
+    it together with ``named``: what the record or the question names too, as written there; ``further`` are medicines
+    that only sections on the question name. Without lines it is named with nothing else. Not ``is_own``: a medicine
+    that is asked about or proposed, with lines that name something of the record.
     """
 
     words: str
     named: tuple[str, ...]
     statements: tuple[Statement, ...]
+    further: tuple[str, ...] = ()
+    said: str = ""
+    is_own: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class RangePart:
-    """Values of the record, as written, and lines of the library that give a range of their measures."""
+    """Values of the record, as written, and lines of the library that give a range of their measures.
+
+    ``urgent``: by the table of red flags such a value may be an emergency.
+    """
 
     words: tuple[str, ...]
     statements: tuple[Statement, ...]
+    urgent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

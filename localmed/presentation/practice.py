@@ -41,7 +41,9 @@ def pico(part: PicoPart, language: str) -> PartView:
 def record(part: RecordPart, language: str) -> PartView:
     """The record with its names, each with what to search for; and the names that no document has."""
     absent = dict.fromkeys(_written(part, one) for one in part.names if one.start in part.absent)
-    rows = (Row("", words(message("ebm.absent", names=tuple(absent)), language)),) if absent else ()
+    told = [message("ebm.absent", names=tuple(absent))] if absent else []
+    told += [message("ebm.red")] if any(one.kind is NameKind.ALLERGY for one in part.names) else []
+    rows = tuple(Row("", words(it, language)) for it in told)
     title = words(message("ebm.record", count=len(part.names)), language)
     return PartView(title, rows, folded=True, pieces=tuple(_pieces(part, language)))
 
@@ -89,14 +91,22 @@ def _first(told: Message, statements: Sequence[Statement], language: str) -> Par
 
 def together(part: TogetherPart, language: str) -> PartView:
     """A medicine of the record, and lines that name it with something else."""
-    title, code = words(message("ebm.together"), language), "ebm.on_question" if part.statements else "ebm.alone"
-    named = message("ebm.together_with", names=part.named) if part.named else message(code)
-    row = Row("", one_line(part.words), words(named, language))
-    return PartView(title, (row,), _in_bold(part.statements, (part.words, *part.named), language), paired=True)
+    title, code = words(message("ebm.together"), language), "ebm.alone"
+    told = [] if part.is_own else [message("ebm.not_own")]
+    told += [message("ebm.record_says", words=part.said)] if part.said and part.said != part.words else []
+    told += [message("ebm.together_with", names=part.named)] if part.named else []
+    told += [message("ebm.together_further", names=part.further)] if part.further else []
+    told += [message(code)] if not (part.named or part.further or part.statements) else []
+    row = Row("", one_line(part.words), " · ".join(words(it, language) for it in told))
+    shared = (part.words, *part.named, *part.further)
+    return PartView(title, (row,), _in_bold(part.statements, shared, language), paired=True)
 
 
 def ranges(part: RangePart, language: str) -> PartView:
     """Values of the record, and lines that give a range."""
+    if part.urgent:
+        code = "ebm.urgent" if part.statements else "ebm.urgent_alone"
+        return _first(message(code, words=part.words), part.statements, language)
     title = words(message("ebm.ranges"), language)
     row = Row("", " · ".join(map(one_line, part.words)))
     return PartView(title, (row,), _in_bold(part.statements, part.words, language), paired=True)

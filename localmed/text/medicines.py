@@ -289,9 +289,9 @@ def named_in(taken: str, text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(met))
 
 
-def classes_meant(text: str) -> frozenset[str]:
-    """The classes that ``text`` names, by themselves or by a word for several or many outside of other names."""
-    words, of = _wider(True)
+def classes_meant(text: str, many: bool = False) -> frozenset[str]:
+    """The classes that ``text`` names, by themselves or by a word for several (or ``many``) outside of other names."""
+    words, of = _wider(many)
     found = mentions(text)
     rest = _without(fold(text), [(it.start, it.end) for it in found if it.written not in of])
     wider = (name for match in words.matches(rest) for name in of[match.name])

@@ -54,6 +54,7 @@ from localmed.retrieval.conflicts import differences
 from localmed.retrieval.marks import PARAGRAPH, begins_with_a_medicine, paragraphs
 from localmed.retrieval.sections import lines_of
 from localmed.retrieval.tiers import Tier
+from localmed.safety.red_flags import red_flags
 from localmed.text import measures, medicines, synonyms
 from localmed.text.language import content_words, detect, fold
 from localmed.text.publications import level
@@ -102,6 +103,11 @@ class Case:
     def own(self) -> tuple[Thing, ...]:
         """What the record names."""
         return record.things_of(self.record.text, self.names) if self.record else ()
+
+    @property
+    def is_a_child(self) -> bool:
+        """Whether record or question speak of a child."""
+        return record.speaks_of_a_child(f"{self.record.text if self.record else ''}\n{self.question}")
 
     @cached_property
     def asked(self) -> tuple[Thing, ...]:
@@ -155,7 +161,7 @@ def ebm(
     answer = yield from answered(answer, plan, filters, case.patient)
     told, evidence = yield from _beside_record(case, answer, filters)  # of any collection, leaflets too
     answer = replace(answer, evidence=evidence)
-    first = [it for it in told if isinstance(it, AllergyPart | InteractionPart)]
+    first = [it for it in told if isinstance(it, AllergyPart | InteractionPart) or getattr(it, "urgent", False)]
     rest = [it for it in told if it not in first]
     parts = (*first, _not_judged(case, plan), *rest, *_pico_part(case), *_sources(best_of(answer, own(answer))))
     return replace(answer, parts=parts)
@@ -208,13 +214,12 @@ def _by_tiers(case: Case, filters: SearchFilter, plan: Plan, provenance: Provena
 def _sort_by_medicine(
     sections: Sequence[ShownSection], evidence: Sequence[Evidence], asked: Set[str]
 ) -> tuple[ShownSection, ...]:
-    """``sections``, first those with an ``asked`` medicine in the heading, then in the text."""
+    """``sections``, first those with an ``asked`` medicine in heading or text."""
     known = {piece.marker: piece.passage for piece in evidence}
 
-    def without(section: ShownSection) -> tuple[bool, bool]:
-        heading = " ".join(known[section.best].headings[-1:])
-        lines = " ".join(known[line.marker].text[line.start : line.end] for line in section.lines)
-        return not asked & medicines.ingredients(heading), not asked & medicines.ingredients(lines)
+    def without(section: ShownSection) -> bool:
+        lines = (known[line.marker].text[line.start : line.end] for line in section.lines)
+        return not asked & medicines.ingredients(" ".join((*known[section.best].headings[-1:], *lines)))
 
     return tuple(sorted(sections, key=without) if asked else sections)
 
@@ -231,7 +236,9 @@ def _not_judged(case: Case, plan: Plan) -> NotJudgedPart:
     if case.record is None:
         return NotJudgedPart((message("ebm.no_record"),))
     unread = (message("ebm.fit_not_written"),) if plan.chat and WRITE.name not in plan.chat else ()
-    return NotJudgedPart((message("ebm.looked_up"), *unread), first=True)
+    allergic = dict.fromkeys(case.record.text[it.start : it.end] for it in case.names if it.kind is NameKind.ALLERGY)
+    read = message("ebm.allergies_read", names=tuple(allergic)) if allergic else message("ebm.no_allergies_read")
+    return NotJudgedPart((read, message("ebm.looked_up"), *unread), first=True)
 
 
 def _sources(evidence: Sequence[Evidence]) -> tuple[Part, ...]:
@@ -267,19 +274,21 @@ def _beside_record(
     written = [Quote(one.text, one) for one in answer.shown]
     lines, near_texts = (*near, *library), {one.text for one in near}
     found: tuple[TogetherPart | RangePart, ...] = (
-        *record.together(case.own, asked, lines, near_texts, language),
-        *record.ranges(case.own, lines, language),
+        *record.together(case.own, asked, lines, near_texts, language, case.is_a_child),
+        *record.ranges(case.own, lines, language, lambda words: bool(red_flags(words))),
     )
-    told = {it.words for it in found if isinstance(it, TogetherPart)}
-    alone = [it.words for it in case.own if it.kind is NameKind.MEDICINE and it.words not in told and it not in absent]
+    missing = {it.words for it in absent}
+    alone = [it.words for it in found if isinstance(it, TogetherPart) and not it.statements and it.words not in missing]
+    found = tuple(it for it in found if it.statements or isinstance(it, RangePart))
     found, evidence = yield from _cited(found, library, answer.evidence)
     places = tuple(it.start for it in case.names if frozenset(it.keys) in {one.keys for one in absent})
     parts: tuple[Part, ...] = (
         *record.allergies(case.record.text, (*written, *shown), language),
         *dict.fromkeys(listed),
+        *(it for it in found if isinstance(it, RangePart) and it.urgent),
         *(it for it in found if isinstance(it, TogetherPart)),
         *([TogetherPart(" · ".join(alone), (), ())] if alone else []),
-        *(it for it in found if isinstance(it, RangePart)),
+        *(it for it in found if isinstance(it, RangePart) and not it.urgent),
         RecordPart(case.record.text, case.names, places),
     )
     return parts, evidence

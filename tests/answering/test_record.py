@@ -61,6 +61,7 @@ def test_a_value_is_one_name_with_its_number_and_a_dose_is_none(text: str, value
         ("FH: mother has AF", []),
         ("否认糖尿病，有高血压", ["高血压"]),
         ("32 weeks pregnant", ["pregnant"]),
+        ("G2 P1, 27+4 weeks", ["G2 P1", "27+4 weeks"]),
         ("Allergies: none", []),
     ],
 )
@@ -85,10 +86,37 @@ def test_a_condition_that_is_denied_or_of_a_relative_is_no_name(text: str, condi
         ("Allergies: nil. DH: warfarin", []),
         ("过敏史：无。用药史：华法林", []),
         ("Her mother is allergic to penicillin", []),
+        (
+            "ALLERGIES: Penicillin - anaphylaxis\n   Clarithromycin - vomiting only\nDH: ramipril",
+            ["Penicillin", "Clarithromycin"],
+        ),
+        ("Penicillin: anaphylaxis 2011 (amoxicillin, IM adrenaline x2)", ["Penicillin", "amoxicillin"]),
+        ("Allergy - ramipril (cough)", ["ramipril"]),
+        ("E. coli sensitive to trimethoprim", []),
     ],
 )
 def test_a_medicine_beside_a_word_for_an_allergy_is_an_allergy(text: str, allergens: list[str]) -> None:
     assert of_kind(text, NameKind.ALLERGY) == allergens
+
+
+def test_a_family_history_names_nothing() -> None:
+    assert of_kind("FH: mother T2DM on metformin\nDH: ramipril") == ["ramipril"]
+    assert of_kind("家族史：父亲服用华法林。用药史：氨氯地平") == ["氨氯地平"]
+
+
+@pytest.mark.parametrize(
+    ("text", "child"),
+    [
+        ("6 y boy", True),
+        ("Age: 14", True),
+        ("6岁男孩", True),
+        ("A baby with fever", True),
+        ("73 y. Two children", False),
+        ("Seen today", False),
+    ],
+)
+def test_a_child_is_told_by_age_else_by_words(text: str, child: bool) -> None:
+    assert record.speaks_of_a_child(text) is child
 
 
 def test_a_class_counts_and_a_word_for_every_antibiotic_does_not() -> None:
@@ -104,9 +132,10 @@ def quote(text: str, title: str = "Formulary", table: bool = False) -> Quote:
 
 
 def together(text: str, *lines: Quote, asked: str = "", near: str = "") -> dict[str, tuple[tuple[str, ...], list[str]]]:
-    """By medicine of a record ``text``: what is named with it, and the lines."""
+    """By medicine of a record ``text``, and asked about: what is named with it, and the lines."""
     own, of_question = things_of(text, names_in(text)), things_of(asked, names_in(asked))
-    found = record.together(own, of_question, lines, {near}, "en" if text.isascii() else "zh")
+    children = record.speaks_of_a_child(text)
+    found = record.together(own, of_question, lines, {near}, "en" if text.isascii() else "zh", children)
     return {part.words: (part.named, [one.text for one in part.statements]) for part in found}
 
 
@@ -125,25 +154,24 @@ def test_a_line_counts_that_names_a_medicine_of_the_record_and_something_else(
     line: str, title: str, named: tuple[str, ...] | None
 ) -> None:
     found = together("Metformin 1 g bd\neGFR 28", quote(line, title))
-    assert found == ({"Metformin": (named, [line])} if named else {})
+    assert found == {"Metformin": (named, [line]) if named else ((), [])}
 
 
 def test_what_the_question_names_counts_too_and_what_stands_in_a_section_on_it() -> None:
     line = "Clarithromycin is not given with simvastatin."
-    assert together("simvastatin 40 mg", quote(line)) == {}
-    assert together("simvastatin 40 mg", quote(line), asked="Clarithromycin?") == {
-        "simvastatin": (("Clarithromycin",), [line])
-    }
+    assert together("simvastatin 40 mg", quote(line)) == {"simvastatin": ((), [])}
+    found = together("simvastatin 40 mg", quote(line), asked="Clarithromycin?")
+    assert found["simvastatin"] == (("Clarithromycin",), [line])
+    assert found["Clarithromycin"] == (("simvastatin",), [line]), "it has no other line"
     contrast = "Hold metformin for 48 hours."
     assert together("metformin 1 g", quote(contrast), near=contrast) == {"metformin": ((), [contrast])}
-    assert together("metformin 1 g", quote(contrast), near=contrast, asked="Metformin and contrast?") == {}, (
-        "shown below"
-    )
+    shown_below = together("metformin 1 g", quote(contrast), near=contrast, asked="Metformin and contrast?")
+    assert shown_below == {"metformin": ((), [])}
 
 
 def test_medicines_of_one_class_are_not_two() -> None:
     line = quote("An ACE inhibitor lowers blood pressure.")
-    assert together("ramipril 5 mg, lisinopril 5 mg", line) == {}
+    assert together("ramipril 5 mg, lisinopril 5 mg", line) == {"ramipril": ((), []), "lisinopril": ((), [])}
 
 
 def test_a_row_on_a_medicine_of_nobody_is_left_out_and_the_own_one_stands_first() -> None:
@@ -155,10 +183,45 @@ def test_a_row_on_a_medicine_of_nobody_is_left_out_and_the_own_one_stands_first(
 
 def test_a_line_is_told_once_and_of_another_language_only_where_there_is_none() -> None:
     both = quote("Ramipril with spironolactone raises potassium.")
-    assert together("ramipril, spironolactone, K 6.1", both) == {"ramipril": (("spironolactone", "K 6.1"), [both.text])}
+    own = quote("Medicine: Spironolactone; Notes: check potassium", table=True)
+    assert together("ramipril, spironolactone, K 6.1", both, own) == {
+        "ramipril": (("spironolactone", "K 6.1"), [both.text]),
+        "spironolactone": (("K 6.1",), [own.text]),
+    }
+    assert together("ramipril, spironolactone, K 6.1", both)["spironolactone"][1] == [both.text], "it has no other line"
     chinese = quote("雷米普利可使血钾升高。")
     assert [*together("ramipril, K 6.1", both, chinese)["ramipril"][1]] == [both.text]
-    assert [*together("ramipril, K 6.1", chinese)["ramipril"][1]] == [chinese.text]
+    warning = quote("血钾升高时停用雷米普利。")
+    assert together("ramipril, K 6.1", chinese, warning)["ramipril"][1] == [warning.text], "others must warn"
+
+
+def test_a_medicine_stands_with_its_own_row_in_any_language_and_with_no_childs() -> None:
+    row = quote("Medicine: Ibuprofen; Dose: 400 mg", table=True)
+    childs = quote("药物：布洛芬；每次剂量：每公斤体重5至10毫克", "儿童发热", table=True)
+    assert together("76岁，布洛芬，体重62kg", row, childs) == {"布洛芬": ((), [row.text])}
+    assert together("6岁，布洛芬，体重20kg", row, childs)["布洛芬"][1] == [childs.text, row.text]
+
+
+def test_a_medicine_that_is_asked_about_stands_with_what_its_lines_say_of_the_record() -> None:
+    row = quote("Medicine: Doxycycline; Notes: avoid in pregnancy", table=True)
+    other = quote("Medicine: Doxycycline; Form: capsule", table=True)
+    assert together("G2 P1, 27+4 weeks", row, other, asked="Doxycycline?") == {"Doxycycline": (("G2 P1",), [row.text])}
+    assert together("Man of 40", row, asked="Doxycycline?") == {}
+
+
+def test_rows_of_a_table_of_ranges_are_not_quoted_alone() -> None:
+    row = quote("Creatinine clearance: 30 mL/min or more; Prophylaxis: Enoxaparin 40 mg", table=True)
+    assert together("enoxaparin, CrCl 27 mL/min", row) == {"enoxaparin": ((), [])}
+
+
+def test_a_word_for_very_many_medicines_counts_beside_another_medicine_alone() -> None:
+    text = "warfarin, amoxicillin, pneumonia"
+    raised = quote("Some antibiotics raise the INR with warfarin.")
+    general = quote("Give the antibiotic for pneumonia within four hours.")
+    assert together(text, raised, general) == {
+        "warfarin": (("amoxicillin",), [raised.text]),
+        "amoxicillin": (("warfarin",), [raised.text]),
+    }
 
 
 def test_what_sections_propose_is_looked_up_but_not_rows_of_a_list() -> None:
@@ -179,6 +242,16 @@ def test_ranges_stand_beside_the_values_reference_ranges_first() -> None:
         (("K 5.9",), [reference.text, phones.text]),
         (("BP 96/58", "urea 8.9 mmol/L"), [both.text]),
     ], "none on a medicine"
+    urgent, *_ = record.ranges(own, (phones, reference), "en", lambda words: words == "K 5.9")
+    assert urgent.urgent
+
+
+def test_of_lines_on_a_value_the_one_whose_range_holds_it_stands_first() -> None:
+    recovered = quote("When glucose is above 4.0 mmol/L give a biscuit.")
+    treat = quote("Treat a glucose below 4.0 mmol/L as hypoglycaemia.")
+    text = "CBG 3.1 mmol/L"
+    (part,) = record.ranges(things_of(text, names_in(text)), (recovered, treat), "en")
+    assert [one.text for one in part.statements] == [treat.text, recovered.text]
 
 
 @pytest.mark.parametrize(

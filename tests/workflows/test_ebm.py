@@ -134,7 +134,7 @@ def test_the_sections_of_every_tier_stand_in_their_order() -> None:
     assert titles(answer) == ["Diabetes", "Study"]
     assert answer.searched == ("guidelines", "literature")
     assert kinds(answer) == [
-        NotJudgedPart, RecordPart, SourceLevelPart, SourceLevelPart
+        NotJudgedPart, TogetherPart, RecordPart, SourceLevelPart, SourceLevelPart
     ]  # fmt: skip
     searched = [request.filters.collections for request in requests if isinstance(request, Find | Naming)]
     assert searched == [("guidelines",), ("literature",), ()], "names are looked up in all collections"
@@ -148,7 +148,7 @@ def test_sections_on_the_medicine_that_is_asked_about_stand_first() -> None:
     }
     plan = replace(PLAN, tiers=tuple(Tier((name,)) for name in tiers))
     answer, _ = run(question="Metformin?", tiers=tiers, plan=plan)
-    assert titles(answer) == ["Metformin", "Sick days", "Hypertension"]
+    assert titles(answer) == ["Sick days", "Metformin", "Hypertension"], "in heading or text"
 
 
 def test_a_tier_in_which_nothing_is_found_leaves_the_others() -> None:
@@ -232,8 +232,9 @@ def test_lines_of_the_library_on_the_records_medicines_are_cited_with_their_para
     proposed = passage("Clarithromycin is given.", "Pneumonia")
     row = passage("Clarithromycin: not with warfarin. Check the INR.\nAmoxicillin: with food.", "Formulary")
     answer, requests = run(question="Which antibiotic?", tiers={"guidelines": proposed}, naming=(row,))
-    told = part(answer, TogetherPart)
-    assert (told.words, told.named) == ("warfarin", ("Clarithromycin",))
+    told, asked_about = (one for one in answer.parts if isinstance(one, TogetherPart))
+    assert (told.words, told.further) == ("warfarin", ("Clarithromycin",)), "which only sections name"
+    assert not asked_about.is_own
     assert [one.text for one in told.statements] == ["Clarithromycin: not with warfarin. Check the INR."]
     assert answer.by_marker[told.statements[0].citations[0].marker].passage == row, "it opens"
     assert len({piece.marker for piece in answer.evidence}) == len(answer.evidence)
@@ -244,7 +245,7 @@ def test_lines_of_the_library_on_the_records_medicines_are_cited_with_their_para
 
 def test_a_medicine_that_stands_alone_is_told_and_one_that_no_document_has_is_told_elsewhere() -> None:
     answer, _ = run(naming=(passage("Take warfarin at night.", "Leaflet"),))
-    (alone,) = (one for one in answer.parts if isinstance(one, TogetherPart))
+    *_, alone = (one for one in answer.parts if isinstance(one, TogetherPart))
     assert (alone.words, alone.named, alone.statements) == ("warfarin", (), ())
     shown = next(one for one in view(answer).parts if one.pieces)
     assert "morphine" in shown.rows[0].text
@@ -254,10 +255,26 @@ def test_that_nothing_was_compared_is_said_before_what_was_looked_up() -> None:
     answer, _ = run(question="Which gel?", tiers={"guidelines": passage("Rub your hands for 20 seconds.", "Hands")})
     first = answer.parts[0]
     assert isinstance(first, NotJudgedPart)
-    assert [it.code for it in first.matters] == ["ebm.looked_up"]
+    assert [it.code for it in first.matters] == ["ebm.allergies_read", "ebm.looked_up"]
+    none, _ = run(record=ON_WARFARIN)
+    assert part(none, NotJudgedPart).matters[0].code == "ebm.no_allergies_read"
     of_model, _ = run({"pico": lambda _: ASKED})
     matters = part(of_model, NotJudgedPart).matters
-    assert [it.code for it in matters] == ["ebm.looked_up", "ebm.fit_not_written"], "a model serves, and does not write"
+    codes = [it.code for it in matters]
+    assert codes[-2:] == ["ebm.looked_up", "ebm.fit_not_written"], "a model serves, and does not write"
+
+
+def test_a_value_that_may_be_an_emergency_stands_before_anything_else() -> None:
+    record = PatientRecord("Takes ramipril. K 6.7 mmol/L, Na 138.")
+    answer, _ = run(
+        record=record, naming=(passage("A potassium of 6.5 mmol/L or higher is an emergency.", "Laboratory"),)
+    )
+    first = answer.parts[0]
+    assert isinstance(first, RangePart)
+    assert (first.words, first.urgent) == (("K 6.7 mmol/L",), True)
+    assert view(answer).parts[0].warning
+    alone, _ = run(record=record)
+    assert isinstance(alone.parts[0], RangePart), "without a line too"
 
 
 def test_what_is_named_in_the_record_stands_in_bold() -> None:

@@ -132,7 +132,7 @@ _CHINESE_LABELS = (
 # A value ends with the line, at the next comma or the next label.
 _LABELLED = re.compile(
     rf"(?P<label>\b(?:{_LABELS})\s*[:：#]|(?:{_CHINESE_LABELS})\s*[:：])[ \t]*"
-    r"(?P<value>(?:(?!\s+(?:[男女]|性别|年龄|(?:fe)?male\b)|[.。]\s+(?:age|sex|gender|dob|mrn|problems|allerg\w+|medic\w+)\b)[^\n;；，,|])+)",
+    r"(?P<value>(?:(?!\s+(?:[男女]|性别|年龄|(?:fe)?male\b|(?:age|sex|gender)\s*[:：])|[.。]\s+(?:age|sex|gender|dob|mrn|problems|allerg\w+|medic\w+)\b)[^\n;；，,|])+)",
     re.IGNORECASE,
 )
 _TITLED = re.compile(r"\b(Mr|Mrs|Ms|Miss|Dr|Prof)\.?\s+[A-Z][\w'-]+(?:\s+[A-Z][\w'-]+)?")
