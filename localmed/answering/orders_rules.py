@@ -170,7 +170,7 @@ _STOPPED = re.compile(
 _COURSE = re.compile(r"\bthen stop(?=\s*(?:[.,;)]|$))", re.IGNORECASE | re.MULTILINE)  # "5/7 then stop" is a course
 _HELD = re.compile(  # at the start of a line, or as a remark at its end
     r"^\W*(?:\d{1,2}[.)、]\s*)?(?:please )?"
-    r"(?:(?:stop|hold|withhold|discontinue|cease|pause|suspend|omit|skip)\b(?! (?:if|when|the|your)\b)"
+    r"(?:(?:stop|hold|withhold|w/h|discontinue|cease|pause|suspend|omit|skip)\b(?! (?:if|when|the|your)\b)"
     r"|暂停|停用|停服|停(?!药后))"
     r"|[-–—:：(（]\s*(?:hold|stop|withhold|omit)\b(?! (?:if|when|for|after)\b)"
     r"|[-–—:：(（,，]\s*(?:now |currently )?(?:stopped|held|on hold|withheld|omitted|discontinued|已停|暂停|停用)"
@@ -384,6 +384,12 @@ def _explains(row: str, keys: set[str]) -> bool:
     cells = [cell.partition(":")[2] or cell.partition("：")[2] or cell for cell in re.split(r"[;；]\s*", row)]
     named = any(folded(part) in keys for part in _spellings(cells[0].strip()))
     return len(cells) == 2 and named and len(row) <= LONGEST and not _holds_amount(row)
+
+
+def is_for(passage: Passage, order: str) -> bool:
+    """Whether the title and headings above a passage name no medicine, or one of the ``order``."""
+    named = medicines.ingredients(" ; ".join((passage.title, *passage.headings)))
+    return not named or bool(named & medicines.ingredients(order))
 
 
 def is_entry(passage: Passage, asked: str) -> bool:

@@ -6,11 +6,14 @@ the record as it is written. The library is read for names too:
 
 - *Together*: a line names a medicine of the record (itself, its class, or in the heading above it), and something else
   that the record or the question names; or it is in a section on the question.
-- *Range*: a line gives a range of a measure of the record, and names no medicine.
+- *Range*: a line gives a reference range of a measure of the record; of a value that may be an emergency, any range
+  that holds it.
+- *Warning*: a line that warns of a medicine names something else of the record: a medicine, a condition, or the range
+  of a value.
 - *Allergy*: a line names the medicine, a member of its class, or one of a class that may react like it.
 - *Interaction*: a list of terms names one.
 
-Nothing is compared: not whether a value is in a range, nor for whom a line is meant.
+Nothing else is compared: no dose, and not for whom a line is meant.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from localmed.retrieval.marks import begins_with_a_medicine
 from localmed.text import measures, medicines, synonyms
 from localmed.text.language import aligned, detect, fold
 from localmed.text.negation import denied, warns
-from localmed.text.tables import Names, cues
+from localmed.text.tables import Names, cues, in_characters, in_words, table
 
 INTERACTS = "interacts_with"
 ADULT, OPENING = 18, 300  # years; characters in which the age may stand
@@ -58,6 +61,15 @@ _AGE = re.compile(
 _PREGNANT = re.compile(
     r"\b\d{1,2}\+\d(?:/40| ?(?:weeks?|wks?|周))|\bG\d ?P\d|\bgravid\w*|孕\s?\d{1,2}\+?\d?\s?周", re.IGNORECASE
 )
+_FURTHER = re.compile(
+    rf"(?:[ \t,，、|→>–/:：-]|[(（][^()（）\n]{{0,16}}[)）]|\b(?:{in_words(table('records')['trend']['en'])})\b"
+    rf"|{in_characters(table('records')['trend']['zh'])}|(?:mmol|umol|µmol|mg|g|ml|miu|iu)/[a-z0-9./²]+|mmhg|%|x10\S+){{1,24}}?"
+    r"(?<![\d.])\d{1,4}(?:\.\d+)?(?:/\d{2,3})?(?![\d:]|\.\d|/\d|\s?[-–]\s?\d|\s?(?:hrs?|h|days?|weeks?|months?|天|周|月|年|日)\b)"
+)
+_NUMBER = re.compile(r"(?<![\d.–-])\d+(?:\.\d+)?(?:/\d+)?(?!\s?[-–]\s?\d)")  # of no range
+_BRACKET = re.compile(r"[(（][^()（）]*[)）]")
+_CELLS = re.compile(r"[;；]\s*")
+_NUMBER_OF = re.compile(r"(?:HbA1c|SpO2|PaO2|PaCO2|[^\d])+", re.IGNORECASE)  # the name before a value
 _CLAUSE = re.compile(r"[^,，]+")
 _INDENTED = re.compile(r"(?:[ \t]+[^\s:：][^:：\n]*\n?)*")  # further lines of a list
 _SENTENCE = re.compile(r"(?:[^.。;；\n]|\.(?=\S))+")
@@ -70,9 +82,13 @@ def names_in(text: str) -> tuple[RecordName, ...]:
     """The names in a record, in order, without overlaps; none of a family history."""
     text = _FAMILY.sub(lambda history: " " * len(history[0]), text)
     folded = fold(aligned(text))
-    allergic = {span for place in allergy_spans(text) for span in _allergens(folded, *place)}
+    spans = [*allergy_spans(text)]
+    allergic = {span for place in spans for span in _allergens(folded, *place)}
+    denied_ones = {place for start, end, _ in spans for place in _denied_allergens(folded, start, end)}
     found: list[RecordName] = []
     for one in medicines.mentions(folded):
+        if one.start in denied_ones:
+            continue
         kind = NameKind.ALLERGY if (one.start, one.end) in allergic else NameKind.MEDICINE
         if one.is_medicine or (not one.ingredients and _has_members(one)):
             found.append(RecordName(kind, one.ingredients or one.classes, one.start, one.end))
@@ -80,7 +96,7 @@ def names_in(text: str) -> tuple[RecordName, ...]:
     for thing in synonyms.named(folded):
         is_condition = synonyms.is_in("conditions", thing.written) or thing.written in _pregnancy()
         is_condition = is_condition and not _REACTION.search(thing.written)  # an allergy has its own part
-        if is_condition and not _is_of_another(folded, thing.start):
+        if is_condition and not measures.mentioned(thing.written) and not _is_of_another(folded, thing.start):
             found.append(RecordName(NameKind.CONDITION, thing.names, thing.start, thing.end))
     for said in _PREGNANT.finditer(folded):
         found.append(RecordName(NameKind.CONDITION, tuple(sorted(_pregnancy())), *said.span()))
@@ -107,6 +123,9 @@ def _values(folded: str, covered: Set[int]) -> Iterator[RecordName]:
     for (start, end), of in by_place.items():
         name = re.compile(measures.by_name(of[0]).pattern).match(folded, start)
         if covered.isdisjoint(range(start, name.end() + 1 if name else end)):
+            end = len(folded[:end].rstrip())
+            while further := _FURTHER.match(folded, end):  # "INR 3.4 -> 5.8", "BP lying 118/62, standing 92/50"
+                end = further.end()
             yield RecordName(NameKind.VALUE, tuple(of), start, end)
 
 
@@ -175,6 +194,12 @@ def _allergens(folded: str, start: int, end: int, every: bool) -> Iterator[tuple
             yield start + one.start, start + one.end
 
 
+def _denied_allergens(folded: str, start: int, end: int) -> Set[int]:
+    said = folded[start:end]
+    left = {one.start for one in medicines.mentions(medicines.without_denied_allergens(said, said))}
+    return {start + one.start for one in medicines.mentions(said) if one.start not in left}
+
+
 @dataclass(frozen=True, slots=True)
 class Thing:
     """What a record or a question names, ``words`` as written there, in the clause ``said``.
@@ -210,7 +235,9 @@ def things_of(text: str, names: Iterable[RecordName]) -> tuple[Thing, ...]:
         if one.kind is not NameKind.ALLERGY:
             written = " ".join(text[one.start : one.end].split())
             thing = Thing(one.kind, frozenset(one.keys), written, _clause(text, one))
-            once.setdefault((one.kind, frozenset(one.keys)), thing)
+            before = once.setdefault((one.kind, frozenset(one.keys)), thing)
+            if one.kind is NameKind.VALUE and written not in before.words:  # the reader sees which is of today
+                once[one.kind, frozenset(one.keys)] = replace(before, words=f"{before.words}; {written}")
     return tuple(once.values())
 
 
@@ -223,7 +250,13 @@ def _clause(text: str, one: RecordName) -> str:
         start = max(start, *(text.rfind(end, 0, one.start) + 1 for end in ",，、"))
         stop = min(stop, *(at for end in ",，、" if (at := text.find(end, one.end)) >= 0), len(text))
         said = " ".join(text[start:stop].split())
-    return said[:SAID]
+    return (
+        said
+        if len(said) <= SAID
+        else said[:SAID].rpartition(" ")[0] + " …"
+        if " " in said[:SAID]
+        else said[:SAID] + "…"
+    )
 
 
 # --- lines of the library ---------------------------------------------------------------------------------------------
@@ -280,7 +313,7 @@ class Quote:
     def first(self) -> frozenset[str]:
         """The ingredients of the medicine that it begins with, as a row of a list of medicines."""
         own = begins_with_a_medicine(self.text)
-        return medicines.ingredients(re.split(r"[;；]\s*", self.text)[0]) if own else frozenset()
+        return medicines.ingredients(_CELLS.split(self.text)[0]) if own else frozenset()
 
     @property
     def is_row(self) -> bool:
@@ -331,8 +364,10 @@ def together(
         rows = [one for one, it in with_else.items() if one.first & medicine.keys and (is_own or it)]
         plain = (one for one in with_else if one.text in near and not is_asked and medicine.keys & one.ingredients)
         others = [*dict.fromkeys((*(one for one, it in with_else.items() if it), *plain))]
-        others = [one for one in others if one not in rows and (detect(one.text) == language or warns(one.text))]
-        others = _of_language(sorted(others, key=lambda one: (not warns(one.text), -len(with_else[one]))), language)
+        others = [
+            one for one in others if one not in rows and (warns(one.text) or (is_own and detect(one.text) == language))
+        ]
+        others.sort(key=lambda one: (not warns(one.text), detect(one.text) != language, -len(with_else[one])))
         rows.sort(key=lambda one: detect(one.text) != language)
         fresh = [one for one in others if one.text not in told] or ([] if rows else others)
         kept = [*rows[:ROWS], *fresh[:OF_MEDICINE]]
@@ -343,6 +378,44 @@ def together(
             further = tuple(dict.fromkeys(it.words for it in found if it.is_proposed))
             statements = tuple(dict.fromkeys(one.statement for one in kept))
             yield TogetherPart(medicine.words, named, statements, further, medicine.said if is_own else "", is_own)
+
+
+def pairs(
+    own: Sequence[Thing], asked: Sequence[Thing], quotes: Iterable[Quote], language: str
+) -> Iterator[TogetherPart]:
+    """Lines that warn of a medicine and name something else, one of both of the record; each line once.
+
+    Of a row of a list of medicines a cell must warn and name the other; a value counts if it is in a range that the
+    cell or sentence gives. Of a condition only rows tell, and sentences on a pregnancy.
+    """
+    every = [it for it in (*own, *asked) if it.kind is NameKind.MEDICINE]
+    found: dict[str, list[tuple[Quote, list[Thing]]]] = {}
+    told = set[str]()
+    for one in (it for it in _once(quotes) if warns(it.text) and (it.first or not it.is_row)):
+        for medicine in (it for it in every if (one.first & it.keys if one.first else one.names_widely(it))):
+            beside = [*own, *every] if medicine in own else own
+            others = [it for it in dict.fromkeys(beside) if _is_another(it, medicine) and _warns_of(one, it)]
+            if others and one.text not in told:
+                told.add(one.text)
+                found.setdefault(medicine.words, []).append((one, others))
+    for words, lines in found.items():
+        kept = {one: others for one, others in lines if one in _of_language([it for it, _ in lines], language)}
+        kept = dict([*kept.items()][:ROWS])
+        named = tuple(dict.fromkeys(it.words for others in kept.values() for it in others))
+        yield TogetherPart(words, named, tuple(dict.fromkeys(one.statement for one in kept)), is_warning=True)
+
+
+def _warns_of(line: Quote, thing: Thing) -> bool:
+    """Whether a line, or a cell of a row, that warns names ``thing``."""
+    texts = (
+        [re.split("[:：]", cell, maxsplit=1)[-1] for cell in _CELLS.split(line.text)[1:]] if line.first else [line.text]
+    )
+    if thing.kind is NameKind.CONDITION and not (line.first or thing.keys & _pregnancy()):
+        return False
+    cells = (Quote(text, line.statement) for text in texts if warns(text))
+    if thing.kind is NameKind.VALUE:
+        return any(_holds(cell, said) for cell in cells for said in _each_value(thing.words))
+    return any(cell.names(thing) or cell.names_widely(thing) for cell in cells)
 
 
 def _named_with(medicine: Thing, others: Sequence[Thing], line: Quote) -> list[Thing]:
@@ -368,29 +441,38 @@ def _is_another(one: Thing, medicine: Thing) -> bool:
 def ranges(
     own: Sequence[Thing], quotes: Iterable[Quote], language: str, urgent: Callable[[str], bool] = lambda _: False
 ) -> Iterator[RangePart]:
-    """The record's values with lines that give a range of their measure and name no medicine; reference ranges first.
-
-    Values with the same lines stand together, those that are ``urgent`` by themselves, with or without lines.
+    """The record's values with the reference ranges of their measures; of those that are ``urgent`` by themselves, with
+    or without lines, also the lines that give a range which holds the value. Values with the same lines stand together.
     """
     lines = [one for one in _once(quotes) if not (one.wider or any(it.classes for it in one.medicines))]
     together: dict[tuple[bool, tuple[Statement, ...]], list[str]] = {}
     for value in (it for it in own if it.kind is NameKind.VALUE):
+        each = _each_value(value.words)
+        dangerous = [one for one in each if urgent(one)]
         of = [measures.by_name(name) for name in sorted(value.keys)]
-        giving = [one for one in lines if any(measures.gives_any_range(one.text, it) for it in of)]
-        giving.sort(key=lambda one: _far(one, value, of))
-        statements = tuple(dict.fromkeys(one.statement for one in _of_language(giving, language)))[:OF_VALUE]
-        first = urgent(value.words)
-        if statements or first:
-            together.setdefault((first, statements), []).append(value.words)
+        giving = [one for one in lines if any(measures.gives_reference(one.text, it) for it in of)]
+        holding = [one for one in lines if any(_holds(one, said) for said in dangerous)]
+        found = _of_language([*dict.fromkeys((*holding, *giving))], language)
+        statements = tuple(dict.fromkeys(one.statement for one in found))[:OF_VALUE]
+        if statements or dangerous:
+            together.setdefault((bool(dangerous), statements), []).append(value.words)
     for (first, statements), words in together.items():
         yield RangePart(tuple(words), statements, first)
 
 
-def _far(line: Quote, value: Thing, of: Sequence[measures.Measure]) -> tuple[bool, bool, int]:
-    """The order of lines on a value: with its number in a range, then reference ranges, then on few measures."""
-    known = [(measures.by_name(one.name), one.value) for one in measures.measured(fold(aligned(value.words)))]
-    holds = any(measures.falls_in_sentence(line.text, *one) for one in known)
-    return not holds, not any(measures.gives_reference(line.text, it) for it in of), len(line.measures)
+def _each_value(words: str) -> list[str]:
+    """The name of a value with each of its numbers: "INR 3.4", "INR 5.8" of "INR 3.4 -> 5.8"."""
+    words = _BRACKET.sub(" ", words)
+    name = _NUMBER_OF.match(words)
+    start = name.end() if name else 0
+    numbers = [*_NUMBER.finditer(words, start)]
+    unit = words[numbers[-1].end() :] if numbers else ""
+    return [words[:start] + one[0] + unit for one in numbers] or [words]
+
+
+def _holds(line: Quote, said: str) -> bool:
+    known = measures.measured(fold(aligned(said)))
+    return any(measures.falls_in_sentence(line.text, measures.by_name(one.name), one.value) for one in known)
 
 
 def _once(quotes: Iterable[Quote]) -> list[Quote]:
@@ -422,7 +504,7 @@ def allergies(text: str, quotes: Sequence[Quote], language: str) -> Iterator[All
     for said, own, others in allergens(text):
         words = " ".join(said.split())[:WORDS]
         if prescribed := medicines.met_by(own, others):
-            yield AllergyPart(words, prescribed)
+            yield AllergyPart(own, prescribed)
         met = {one: found for one in quotes if (found := medicines.met_by(own, one.text))}
         kept = _of_language([*met], language)
         named = tuple(dict.fromkeys(name for one in kept for name in met[one]))

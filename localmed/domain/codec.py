@@ -29,7 +29,10 @@ GONE = {  # fields of earlier versions
 }
 # Classes of earlier versions, or those with that field: their sentences are read as ``OlderPart``.
 OLDER = {
-    **dict.fromkeys(("NearestPart", "EffectPart", "ApplicabilityPart", "CautionPart", "EntryPart", "ValuePart"), TYPE),
+    **dict.fromkeys(
+        ("NearestPart", "EffectPart", "ApplicabilityPart", "CautionPart", "EntryPart", "ValuePart", "UnexplainedPart"),
+        TYPE,
+    ),
     "AllergyPart": "allergy",
     "InteractionPart": "entry",
     "RecordPart": "entries",

@@ -76,7 +76,7 @@ class LinePart(_NoStatements):
 
     ``medicines`` are those of a line with several: values are not assigned to them, and one abbreviation at most is
     explained. ``stopped``: the line stops or pauses something, so how often and which way are not explained.
-    ``disagrees``: it says in two ways how often, and neither is explained.
+    ``disagrees``: it says in two ways how often, and neither is explained. ``terms`` of it are explained.
     """
 
     text: str
@@ -88,6 +88,7 @@ class LinePart(_NoStatements):
     medicines: tuple[str, ...] = ()
     stopped: bool = False
     disagrees: bool = False
+    terms: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +101,6 @@ class TermPart:
     definition: Definition | None = None
     start: int = 0
     end: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class UnexplainedPart(_NoStatements):
-    """Medicines, terms and abbreviations of the order without an explanation."""
-
-    terms: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +209,8 @@ class TogetherPart:
     """A medicine of the record (``words``, in the clause ``said``), its rows in lists of medicines, and lines that name
     it together with ``named``: what the record or the question names too, as written there; ``further`` are medicines
     that only sections on the question name. Without lines it is named with nothing else. Not ``is_own``: a medicine
-    that is asked about or proposed, with lines that name something of the record.
+    that is asked about or proposed, with lines that name something of the record. ``is_warning``: the lines warn and
+    name two medicines.
     """
 
     words: str
@@ -224,6 +219,7 @@ class TogetherPart:
     further: tuple[str, ...] = ()
     said: str = ""
     is_own: bool = True
+    is_warning: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,7 +406,7 @@ class ConceptPart(_NoStatements):
 
 
 Part: TypeAlias = (
-    OlderPart | LinePart | TermPart | UnexplainedPart | QuestionPart | ReadingLevelPart | DepartmentPart |
+    OlderPart | LinePart | TermPart | QuestionPart | ReadingLevelPart | DepartmentPart |
     PicoPart | RecordPart | AllergyPart | InteractionPart | TogetherPart | RangePart | NotJudgedPart |
     SourceLevelPart | CitationsPart | SupportPart | ResponsePart | AlertPart | ClaimPart | EvidenceQualityPart |
     StudiesPart | SourcePlanPart | ConceptPart

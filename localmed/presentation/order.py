@@ -16,18 +16,15 @@ from localmed.domain.parts import (
     ReadingLevelPart,
     Restated,
     TermPart,
-    UnexplainedPart,
 )
 from localmed.library.terms import folded, singular
-from localmed.messages import CLAUSES, joined
 from localmed.presentation.finding import flagged
 from localmed.presentation.neutral import one_line, words
 from localmed.presentation.statements import definition_rows, statement_view
 from localmed.presentation.views import AnswerView, PartView, Row
 from localmed.text import medicines
-from localmed.text.abbreviations import abbreviations, phrases
+from localmed.text.abbreviations import abbreviations, phrases, unexplained
 from localmed.text.language import detect
-from localmed.text.negation import speaks_of_stopping
 
 _STOP = re.compile(r"\s*(?:\d{1,2}[.)、]\s*)?(?P<word>stop|停用|停)\s*[:：]?\s*", re.IGNORECASE)
 
@@ -46,15 +43,13 @@ def line(part: LinePart, language: str) -> PartView:
         if expansion.chosen is not None:
             meanings = meanings[expansion.chosen : expansion.chosen + 1] or meanings
         same = tuple(singular(text) for text in (folded(expansion.written), *meanings))  # "tabs ... 1 tab"
-        if same not in told:
+        if same not in told and (expansion.written not in part.terms or len(meanings) > 1):  # a term says more
             rows.append(_expansion(replace(expansion, meanings=meanings), language))
         told.add(same)
     if (stop := _STOP.match(part.text)) and _is_a_medicine(part.text[stop.end() :]):
         rows.append(Row(stop["word"], words(message("explain.stop"), language)))
     elif part.stopped:
         rows.insert(0, Row("", words(message("explain.stopped"), language)))
-    if rows and not (part.stopped or stop) and speaks_of_stopping(part.text):
-        rows.insert(0, Row("", words(message("explain.stops_when"), language)))
     if part.disagrees:
         rows.insert(0, Row("", words(message("explain.disagrees"), language)))
     if part.medicines:
@@ -63,13 +58,28 @@ def line(part: LinePart, language: str) -> PartView:
             rows.append(Row("", words(message("explain.unread", names=unread), language)))
     if not (part.disagrees or part.medicines):
         rows += [Row(one_line(written), meaning) for written, meaning in phrases(part.text, language)]
+    if not (part.plain or part.stopped or stop or part.disagrees or part.medicines):
+        rows += _asking(part, bool(rows), language)
     doubtful = bool(part.medicines or part.disagrees)
     section = words(message("explain.lines"), language)
     return PartView(one_line(part.text), tuple(rows), section=section, warning=doubtful)
 
 
+def _asking(part: LinePart, is_begun: bool, language: str) -> list[Row]:
+    """Whom to ask about what a line says besides; about all of it unless something ``is_begun``."""
+    known = (*(one.written for one in part.expansions), *part.terms)
+    if not (left := unexplained(part.text, known, language)):
+        return []
+    whole = not is_begun and not part.terms
+    asking = message("explain.line_unexplained") if whole else message("explain.line_partly", names=left)
+    return [Row("", words(asking, language))]
+
+
 def _is_a_medicine(text: str) -> bool:
-    """Whether ``text`` is one medicine's name and no more: "five days before the operation" would be another stop."""
+    """Whether ``text`` is one medicine's name, perhaps with a reason in brackets, and no more: "five days before the
+    operation" would be another stop.
+    """
+    text = re.sub(r"\s*[(（][^()（）]*[)）]", "", text)
     named = medicines.mentions(text)
     return len(named) == 1 and named[0].start == 0 and not text[named[0].end :].strip(" .。!！")
 
@@ -106,24 +116,25 @@ def term(part: TermPart, language: str) -> PartView:
 def in_language(answer: Answer, language: str) -> Answer:
     """``answer`` for a leaflet in ``language``, with its sources numbered from one.
 
-    Terms without a definition in ``language`` are listed as unexplained.
+    Terms without a definition in ``language`` are named as unexplained beside their lines.
     """
     of_term: dict[tuple[str, int], list[TermPart]] = {}
-    lines = [replace(part, medicines=()) for part in answer.parts if isinstance(part, LinePart)]  # told to staff
     for part in answer.parts:
         if isinstance(part, TermPart):
             of_term.setdefault((part.term, part.start), []).append(part)
     chosen = [one for same in of_term.values() for one in [it for it in same if _is_in(it, language)][:1]]
-    told = {expansion.written for line in lines for expansion in line.expansions} | {one.term for one in chosen}
-    listed = (name for part in answer.parts if isinstance(part, UnexplainedPart) for name in part.terms)
-    unexplained = tuple(dict.fromkeys(name for name in (*(name for name, _ in of_term), *listed) if name not in told))
-    left = (UnexplainedPart(unexplained),) if unexplained else ()
+    told = {one.term for one in chosen}
+    lines = [
+        replace(part, medicines=(), terms=tuple(name for name in part.terms if name in told))  # told to staff
+        for part in answer.parts
+        if isinstance(part, LinePart)
+    ]
     others = (
         replace(part, nearest=(), talk=False) if isinstance(part, QuestionPart) else part  # told to staff
         for part in answer.parts
-        if not isinstance(part, LinePart | TermPart | UnexplainedPart)
+        if not isinstance(part, LinePart | TermPart)
     )
-    return from_one(replace(answer, parts=(*lines, *chosen, *left, *others)))
+    return from_one(replace(answer, parts=(*lines, *chosen, *others)))
 
 
 def in_other_words(answer: Answer, language: str) -> tuple[str, ...]:
@@ -141,17 +152,8 @@ def _is_in(part: Part, language: str) -> bool:
     texts = [one.text for one in part.statements]
     texts += [part.plain] if isinstance(part, LinePart) else []
     texts += [part.definition.text] if isinstance(part, TermPart) and part.definition else []
+    texts += [part.question] if isinstance(part, QuestionPart) else []
     return all(detect(text) == language for text in texts if text)
-
-
-def unexplained(part: UnexplainedPart, language: str) -> PartView:
-    """The unexplained terms, in one line."""
-    title = words(message("explain.unexplained"), language)
-    return PartView(
-        title,
-        (Row("", one_line(joined(part.terms, language, CLAUSES))),),
-        section=words(message("explain.terms"), language),
-    )
 
 
 def question(part: QuestionPart, language: str) -> PartView:
@@ -189,42 +191,21 @@ def terms_by_line(
 ) -> tuple[Lines, list[PartView]]:
     """The lines, each with the terms that stand in it first; and the parts that belong to no line.
 
-    A term is explained in the reader's ``language``, else in the order's ``own``; another one is for its leaflet. A
-    line beside which nothing or not everything is explained says so and whom to ask.
+    A term is explained in the reader's ``language``, else in the order's ``own``; another one is for its leaflet.
     """
     pairs = list(zip(parts, shown, strict=True))
     lines = [(part, view, list[PartView]()) for part, view in pairs if isinstance(part, LinePart)]
     rest: list[PartView] = []
     read = {(part.term, part.start) for part in parts if isinstance(part, TermPart) and _is_in(part, language)}
     for part, view in pairs:
-        if isinstance(part, LinePart | UnexplainedPart):
+        if isinstance(part, LinePart):
             continue
         if isinstance(part, TermPart) and not _is_in(part, language if (part.term, part.start) in read else own):
             continue
         at = part.start if isinstance(part, TermPart) else -1
         beside = next((terms for whole, _, terms in lines if whole.start <= at < whole.end), rest)
         beside.append(view)
-    listed = [name for part in parts if isinstance(part, UnexplainedPart) for name in part.terms]
-    asking = [(view, _ask(part, bool(view.rows or terms), listed), terms) for part, view, terms in lines]
-    alone = [name for name in listed if not any(_is_told(part, name) for part, _, _ in lines)]
-    rest += [unexplained(UnexplainedPart(tuple(alone)), language)] if alone else []
-    return [
-        (replace(view, rows=(*view.rows, *(Row("", words(it, language)) for it in ask))), terms)
-        for view, ask, terms in asking
-    ], rest
-
-
-def _ask(part: LinePart, is_begun: bool, listed: Sequence[str]) -> tuple[Message, ...]:
-    """Whom to ask about a line, of which something ``is_begun``, for its short forms ``listed`` as not explained."""
-    if not is_begun:
-        return (message("explain.line_unexplained"),)
-    left = tuple(name for name in listed if _is_told(part, name))
-    return (message("explain.line_partly", names=left),) if left else ()
-
-
-def _is_told(part: LinePart, name: str) -> bool:
-    """Whether a line has ``name`` as words of its own, and tells what it leaves unexplained."""
-    return not part.medicines and bool(re.search(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", part.text))
+    return [(view, terms) for _, view, terms in lines], rest
 
 
 def with_cited_sources(shown: AnswerView, lines: Lines, rest: Sequence[PartView]) -> AnswerView:
@@ -238,7 +219,6 @@ def with_cited_sources(shown: AnswerView, lines: Lines, rest: Sequence[PartView]
 VIEWS: Mapping[type, Any] = {
     LinePart: line,
     TermPart: term,
-    UnexplainedPart: unexplained,
     QuestionPart: question,
     ReadingLevelPart: reading_level,
 }

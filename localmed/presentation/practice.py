@@ -40,9 +40,7 @@ def pico(part: PicoPart, language: str) -> PartView:
 
 def record(part: RecordPart, language: str) -> PartView:
     """The record with its names, each with what to search for; and the names that no document has."""
-    absent = dict.fromkeys(_written(part, one) for one in part.names if one.start in part.absent)
-    told = [message("ebm.absent", names=tuple(absent))] if absent else []
-    told += [message("ebm.red")] if any(one.kind is NameKind.ALLERGY for one in part.names) else []
+    told = [message("ebm.red")] if any(one.kind is NameKind.ALLERGY for one in part.names) else []
     rows = tuple(Row("", words(it, language)) for it in told)
     title = words(message("ebm.record", count=len(part.names)), language)
     return PartView(title, rows, folded=True, pieces=tuple(_pieces(part, language)))
@@ -91,8 +89,10 @@ def _first(told: Message, statements: Sequence[Statement], language: str) -> Par
 
 def together(part: TogetherPart, language: str) -> PartView:
     """A medicine of the record, and lines that name it with something else."""
-    title, code = words(message("ebm.together"), language), "ebm.alone"
-    told = [] if part.is_own else [message("ebm.not_own")]
+    if part.is_warning:
+        return _first(message("ebm.pair", words=part.words, names=part.named), part.statements, language)
+    title, code = words(message("ebm.together" if part.is_own else "ebm.not_own"), language), "ebm.alone"
+    told = list[Message]()
     told += [message("ebm.record_says", words=part.said)] if part.said and part.said != part.words else []
     told += [message("ebm.together_with", names=part.named)] if part.named else []
     told += [message("ebm.together_further", names=part.further)] if part.further else []

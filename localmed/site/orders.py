@@ -8,7 +8,7 @@ from datetime import date
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from localmed.answering.orders_rules import is_entry
+from localmed.answering.orders_rules import is_entry, is_for
 from localmed.domain import Kind, Status, message
 from localmed.domain.errors import InputError, LimitExceeded, UsageError
 from localmed.domain.parts import AllergyPart, Expansion, LinePart, QuestionPart, TermPart
@@ -137,7 +137,7 @@ def questions_of(answer: Answer) -> list[tuple[QuestionPart, tuple[Offer, ...]]]
 def _offers(answer: Answer, part: QuestionPart, place: int) -> Iterator[Offer]:
     """The sections found for a question that lack nothing of it and are whole, current, surely read and for patients.
 
-    An entry of a dictionary answers only who asks what it means.
+    An entry of a dictionary answers only who asks what it means; a section on a medicine that the order lacks nobody.
     """
     meant = asked_term(part.question)
     for section in answer.sections:
@@ -146,7 +146,7 @@ def _offers(answer: Answer, part: QuestionPart, place: int) -> Iterator[Offer]:
             it.kind is Kind.LEAFLET and it.status is Status.CURRENT and it.for_models and not it.passage.doubtful
             for it in pieces
         )
-        entry = is_entry(pieces[0].passage, meant)
+        entry = is_entry(pieces[0].passage, meant) or not is_for(pieces[0].passage, answer.question)
         if section.best in part.sections and sound and not (section.cut or section.lacks or entry):
             title = pieces[0].document_title
             headings = [heading for heading in pieces[0].passage.headings if heading != title]

@@ -8,18 +8,16 @@ dates: "x5/7", "in 3/12", "TDS 5/7" and "5/7 then stop" decide, else both meanin
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from localmed.text import faithfulness, units
-from localmed.text.language import HAN, detect, fold
-from localmed.text.spelling import is_english
-from localmed.text.tables import cues, listed, table
+from localmed.text.language import HAN, aligned, detect, fold
+from localmed.text.tables import cues, in_characters, in_words, listed, table
 
 LONGEST = 12  # characters of an abbreviation as written, points included
-CAPITALS = 5  # letters of a word in capitals that is mostly an abbreviation; a longer one is only loud
-SHORTEST = 3  # letters: so short a word is plain only if it is listed, for a list of English words has "od" and "sc"
+LEFT = 12  # pieces of a line that are named as not explained
 NEAR = 14  # characters before one that may rule it out: "stage IV"
 
 _LATIN = re.compile(
@@ -46,14 +44,7 @@ _SAID = {  # how long in English, and before and after it in Chinese
 }
 _UNITS = {"h": ("hour", "小时"), "d": ("day", "天"), "w": ("week", "周"), "m": ("minute", "分钟")}
 PERIOD = re.compile(r"(?<![\d/])(\d{1,2})/(7|52|12)(?![\d/])")  # how British orders write days, weeks and months
-# What may need explaining: a word with its digits and joints ("U+E", "t.d.s."), an arrow, a period that was not read.
-_TOKEN = re.compile(
-    r"(?<![A-Za-z0-9µ'’])(?:(?:[A-Za-z]\.){2,}|(?:\d[\d.,]*)?[A-Za-zµ][A-Za-z0-9µ'’]*(?:[&+/][A-Za-z0-9µ]+)*)"
-    rf"|[↑↓→]|{PERIOD.pattern}|(?<![\d/])\d{{1,2}}/24(?![\d/])"
-)
-_LABEL = re.compile(r"^\s*[A-Za-z][.)]\s", re.MULTILINE)  # "a) Warfarin"
 _PHRASE_END = re.compile(r"\s*(?:[.,;:)（，。；]|$)", re.MULTILINE)
-_NUMBERED = re.compile(r"\d[\d.,]*(?:st|nd|rd|th|x)?")
 _WORD_BEFORE = re.compile(r"([A-Za-z]{2,12})\s{0,2}$")
 _AMOUNT_BEFORE = re.compile(r"(?P<number>\d?)(?P<word>[A-Za-zµ]{0,12})\.?\s{1,2}$")
 _AMOUNT_AFTER = re.compile(r"\s?\d[\d.,]{0,6}\s?(?P<unit>[A-Za-zµ]{1,12})")
@@ -135,40 +126,52 @@ def _senses_of(text: str) -> set[str]:
     return {name for kind, name in faithfulness.facts(text.replace("’", "'")) if kind == "sense"}
 
 
-def unknown(text: str) -> tuple[str, ...]:
-    """What no meaning is known of in a line and is no plain word: "R&D", "Amox", "TEDs", "inh" away from an amount."""
-    spans = [(one.start, one.end) for one in abbreviations(text, "en")]
-    spans += [match.span() for match in _LABEL.finditer(text)]
-    apart = (
-        one for one in _TOKEN.finditer(text) if not any(start < one.end() and one.start() < end for start, end in spans)
-    )
-    return tuple(one[0] for one in apart if not _is_plain(one, text))
+def unexplained(line: str, explained: Collection[str], language: str) -> tuple[str, ...]:
+    """What a ``line`` of an order says beside the words ``explained``, amounts and plain directions, for a reader of
+    ``language``: each run of such words, with the numbers in it. "Max 4 g/24 h", "then stop", an unknown short form.
+    """
+    folded = fold(aligned(line))
+    marks = ["n" if it.isdigit() else "w" if it.isalnum() or it in _SIGNS else "." for it in folded]
+
+    def mark(spans: Iterable[tuple[int, int]], as_what: str) -> None:
+        for start, end in spans:
+            marks[start:end] = as_what * (end - start)
+
+    mark((match.span() for match in _amounts().finditer(folded)), "n")
+    if detect(line) == language:
+        mark((span for kind, span in faithfulness.places(folded) if kind in ("time", "way")), "x")
+        mark((match.span() for match in _plain().finditer(folded)), ".")
+    for written, _ in phrases(line, language):
+        mark((match.span() for match in _as_words(written).finditer(folded)), "x")
+    mark(((it.start, it.end) for it in abbreviations(line, language) if it.written not in explained), "w")
+    for name in explained:
+        mark((match.span() for match in _as_words(name).finditer(folded)), "x")
+    marked = "".join(marks)
+    pieces = (match.span() for clause in _CLAUSE.finditer(line) for match in _PIECE.finditer(marked, *clause.span()))
+    return tuple(dict.fromkeys(line[start:end].strip(" .:-–+/") for start, end in pieces))[:LEFT]
 
 
-def _is_plain(token: re.Match[str], text: str) -> bool:
-    """Whether a token is a unit with or without its number, or a plain English word as plain words are written."""
-    if token[0] in _set("last_words") and _PHRASE_END.match(text, token.end()):
-        return False
-    if "&" in token[0] or "+" in token[0] or not any(map(str.isalpha, token[0])):
-        return False
-    shouted = text.isupper()
-    return all(_is_plain_word(piece.lower() if shouted else piece) for piece in token[0].split("/"))
+_CLAUSE = re.compile(r"(?:(?<=\d)[.,](?=\d)|[^,，;；。、()（）:：\n.]|\.(?=\S))+")
+_PIECE = re.compile(r"n*w(?:[wn.]*w)?(?:[n.]*n(?=\.*$))?")  # with numbers behind it only at the end of a clause
+_SIGNS = "#↑↓→<>‹›"
 
 
-def _is_plain_word(written: str) -> bool:
-    bare = _NUMBERED.sub("", written, count=1) if written[:1].isdigit() else written
-    if not bare or _unit_names().fullmatch(bare):
-        return True
-    key = _key(bare.replace("’", "'")).removesuffix("'s")
-    capitals = bare.isupper() and 1 < len(bare) <= CAPITALS
-    if capitals or not (bare.islower() or bare.istitle() or bare.isupper() or "'" in key) or not key.isascii():
-        return False
-    return key in _set("plain") or (len(key) > SHORTEST and is_english(key))
+def _as_words(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![a-z0-9]){re.escape(fold(name))}(?![a-z])")
 
 
 @cache
-def _unit_names() -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{names})s?" for _, names in units.in_orders()), re.IGNORECASE)
+def _amounts() -> re.Pattern[str]:
+    """A number with the unit after it."""
+    names = "|".join(names for _, names in units.in_orders())
+    return re.compile(rf"\d[\d.,/×x–-]*\s?(?:(?:{names})s?(?![a-z]))?")
+
+
+@cache
+def _plain() -> re.Pattern[str]:
+    """Forms of medicines and words that say nothing by themselves."""
+    entry = table("orders")["plain"]
+    return re.compile(rf"(?<![a-z])(?:{in_words(entry['en'])})(?![a-z])|{in_characters(entry['zh'])}")
 
 
 def meaning(written: str, language: str) -> str:

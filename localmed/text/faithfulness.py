@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 
 from localmed.text import numbers, units
@@ -71,6 +71,14 @@ def facts(text: str) -> Facts:
         left = pattern.sub(lambda match: " " * len(match[0]), left)
     counts.update(("number", number) for number in _numbers(left))
     return counts
+
+
+def places(folded: str) -> Iterator[tuple[str, tuple[int, int]]]:
+    """What each time, way and sense of a folded text is, and its place."""
+    left = folded
+    for what, _, pattern in _patterns():
+        yield from ((what, match.span()) for match in pattern.finditer(left))
+        left = pattern.sub(lambda match: " " * len(match[0]), left)
 
 
 def lost(order: str, restatement: str) -> list[str]:

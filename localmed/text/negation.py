@@ -119,7 +119,8 @@ def denied(clause: str, start: int) -> bool:
 _STOPS_WHEN = re.compile(
     r"\b(?:stop|hold|withhold|omit|skip)\b(?: (?:it|dose|the dose))? (?:if|when|unless)\b"
     r"(?:(?!\band\b)[^.,;，；。\n])*"
-    r"|[如若当][^.,;，；。\n]{1,20}?(?:停|不用|暂停)[^.,;，；。\n]*",
+    r"|[如若当][^.,;，；。\n]{1,20}?(?:停|不用|暂停)[^.,;，；。\n]*"
+    r"|[^.,;，；。\n\s]{0,12}[<＜>＞≤≥]\s?\d[^.,;，；。\n]{0,12}?(?:暂停|停用|停)[^.,;，；。\n]*",
     re.IGNORECASE,
 )
 

@@ -161,9 +161,15 @@ def ebm(
     answer = yield from answered(answer, plan, filters, case.patient)
     told, evidence = yield from _beside_record(case, answer, filters)  # of any collection, leaflets too
     answer = replace(answer, evidence=evidence)
-    first = [it for it in told if isinstance(it, AllergyPart | InteractionPart) or getattr(it, "urgent", False)]
+    first = [it for it in told if _is_first(it)]
     rest = [it for it in told if it not in first]
-    parts = (*first, _not_judged(case, plan), *rest, *_pico_part(case), *_sources(best_of(answer, own(answer))))
+    parts = (
+        *first,
+        _not_judged(case, plan, _absent(told)),
+        *rest,
+        *_pico_part(case),
+        *_sources(best_of(answer, own(answer))),
+    )
     return replace(answer, parts=parts)
 
 
@@ -224,6 +230,23 @@ def _sort_by_medicine(
     return tuple(sorted(sections, key=without) if asked else sections)
 
 
+def _absent(parts: Iterable[Part]) -> tuple[str, ...]:
+    """The names of the record that no document has, as written."""
+    records = (part for part in parts if isinstance(part, RecordPart))
+    named = (one.text[it.start : it.end] for one in records for it in one.names if it.start in one.absent)
+    return tuple(dict.fromkeys(" ".join(name.split()) for name in named))
+
+
+def _is_first(part: Part) -> bool:
+    """Whether a part is to be seen before anything else."""
+    urgent = isinstance(part, RangePart) and part.urgent
+    return (
+        urgent
+        or isinstance(part, AllergyPart | InteractionPart)
+        or (isinstance(part, TogetherPart) and part.is_warning)
+    )
+
+
 def _pico_part(case: Case) -> tuple[Part, ...]:
     """The PICO elements, if any."""
     pico = case.pico
@@ -231,14 +254,15 @@ def _pico_part(case: Case) -> tuple[Part, ...]:
     return (elements,) if any(getattr(pico, name) for name in ELEMENTS) else ()
 
 
-def _not_judged(case: Case, plan: Plan) -> NotJudgedPart:
-    """The matters that nobody judged."""
+def _not_judged(case: Case, plan: Plan, absent: tuple[str, ...]) -> NotJudgedPart:
+    """What was read of allergies, what no document names (``absent``), and that nothing else was judged."""
     if case.record is None:
         return NotJudgedPart((message("ebm.no_record"),))
     unread = (message("ebm.fit_not_written"),) if plan.chat and WRITE.name not in plan.chat else ()
     allergic = dict.fromkeys(case.record.text[it.start : it.end] for it in case.names if it.kind is NameKind.ALLERGY)
     read = message("ebm.allergies_read", names=tuple(allergic)) if allergic else message("ebm.no_allergies_read")
-    return NotJudgedPart((read, message("ebm.looked_up"), *unread), first=True)
+    lacking = (message("ebm.absent", names=absent),) if absent else ()
+    return NotJudgedPart((read, *lacking, message("ebm.looked_up"), *unread), first=True)
 
 
 def _sources(evidence: Sequence[Evidence]) -> tuple[Part, ...]:
@@ -274,6 +298,7 @@ def _beside_record(
     written = [Quote(one.text, one) for one in answer.shown]
     lines, near_texts = (*near, *library), {one.text for one in near}
     found: tuple[TogetherPart | RangePart, ...] = (
+        *record.pairs(case.own, asked, lines, language),
         *record.together(case.own, asked, lines, near_texts, language, case.is_a_child),
         *record.ranges(case.own, lines, language, lambda words: bool(red_flags(words))),
     )
@@ -286,8 +311,10 @@ def _beside_record(
         *record.allergies(case.record.text, (*written, *shown), language),
         *dict.fromkeys(listed),
         *(it for it in found if isinstance(it, RangePart) and it.urgent),
-        *(it for it in found if isinstance(it, TogetherPart)),
+        *(it for it in found if isinstance(it, TogetherPart) and it.is_warning),
+        *(it for it in found if isinstance(it, TogetherPart) and it.is_own and not it.is_warning),
         *([TogetherPart(" · ".join(alone), (), ())] if alone else []),
+        *(it for it in found if isinstance(it, TogetherPart) and not it.is_own),
         *(it for it in found if isinstance(it, RangePart) and not it.urgent),
         RecordPart(case.record.text, case.names, places),
     )

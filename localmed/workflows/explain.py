@@ -10,11 +10,12 @@ follow-up questions made self-contained with the order and the patient's informa
 - Abbreviations stand beside the line with their usual meanings.
 - Plain words come from a chat model. Each line must keep every number, dose and negation (``text.faithfulness``), else
   the order's words stand alone and a note says so, as it does without a model.
-- A term is explained by a cited sentence that defines it, or by the concept graph; others are listed as unexplained.
+- A term is explained by a cited sentence that defines it, or by the concept graph. What a line says besides is named
+  beside it as not explained.
 - Questions are screened first, as a patient's words; the order as staff's. Names and numbers of patients are struck
   from both.
 
-Bounds: ``CHARACTERS`` of an order, ``EXPLAINED`` terms (others are listed as unexplained), ``QUESTIONS`` follow-up
+Bounds: ``CHARACTERS`` of an order, ``EXPLAINED`` terms, ``QUESTIONS`` follow-up
 questions; one search for each question, one for each term and language. Calls of a chat model: one for the lines, one
 for all terms that no source defines, one for each question, and one check.
 """
@@ -22,7 +23,7 @@ for all terms that no source defines, one for each question, and one check.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
@@ -46,6 +47,7 @@ from localmed.answering.orders_rules import (
     disagrees,
     frequencies,
     holds,
+    is_for,
     is_stopped,
     lines_of,
     medicines_of,
@@ -75,7 +77,6 @@ from localmed.domain.parts import (
     QuestionPart,
     Restated,
     TermPart,
-    UnexplainedPart,
 )
 from localmed.domain.patient import NameKind, PatientRecord
 from localmed.ingest.records.parts import STRUCK, strike_identifiers
@@ -84,7 +85,7 @@ from localmed.messages import LANGUAGES
 from localmed.retrieval.concepts import Card
 from localmed.safety.red_flags import red_flags
 from localmed.text import faithfulness
-from localmed.text.abbreviations import abbreviations, explainable, unknown
+from localmed.text.abbreviations import explainable
 from localmed.text.language import detect
 from localmed.text.readability import reading_level
 from localmed.workflows import finding
@@ -101,8 +102,6 @@ QUESTIONS = 5  # follow-up questions at once
 PASSAGES = 8  # read for a term
 OF_QUESTION = 3  # sections shown for a follow-up question
 CARD_CHARACTERS = 400  # of a definition that a graph gives
-_EACH_NIGHT = re.compile(r"\d\s?[a-zµμ]{0,10} on\b")  # "5 mg on", not "while on steroids"
-_HOLD = re.compile(r"\bhold\b", re.IGNORECASE)  # patients take it for "keep taking"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,11 +178,10 @@ def explain(task: ExplainInput, filters: SearchFilter, plan: Plan, provenance: P
     explained = tuple(_explained(looked_up, _standing(written), cited))
     translated = yield from _translated(looked_up, language, filters, plan, cited)
     answered = tuple(_answered(part, next(checked) if draft else None) for part, draft in asked)
-    unexplained = tuple(_unexplained(terms, explained, lines, language))
+    lines = tuple(with_terms(part, explained) if isinstance(part, LinePart) else part for part in lines)
     own = (*lines, *explained)
-    left = (UnexplainedPart(unexplained),) if unexplained else ()
     first = tuple(allergies(order, task.patient, task.questions))
-    parts = (*first, *own, *translated, *left, *answered)
+    parts = (*first, *own, *translated, *answered)
     searched = tuple(dict.fromkeys(name for tier in plan.tiers for name in tier.collections))
     shown = tuple(sorted(cited.evidence, key=lambda piece: int(piece.marker)))
     every = merged(cited.receipts) if cited.receipts else None  # the sections of all follow-up questions
@@ -287,38 +285,11 @@ def _tells_how(expansion: Expansion) -> bool:
     return any(kind in ("time", "way") for meaning in expansion.meanings for kind, _ in faithfulness.facts(meaning))
 
 
-def _unexplained(
-    terms: tuple[OrderTerm, ...], explained: Sequence[TermPart], lines: Sequence[Part], language: str
-) -> dict[str, None]:
-    """Terms and abbreviations that nothing explains in the order's language."""
-    read = [line for line in lines if isinstance(line, LinePart)]
-    named = {folded(part.term) for part in explained}
-    told = {folded(expansion.written) for line in read for expansion in line.expansions}
-    left = [
-        term.text for term in _first_occurrences(terms) if folded(term.text) not in named and not _is_plain(term.text)
-    ]
-    for line in read:
-        others = unknown(_without(terms, line))
-        names = [one.written for one in abbreviations(line.text, language)] + _HOLD.findall(line.text)
-        names += [name for name in others if {kind for kind, _ in faithfulness.facts(name)} != {"sense"}]
-        left += [name for name in names if name != "on" or _EACH_NIGHT.search(line.text)]
-    return dict.fromkeys(name for name in left if folded(name) not in told and folded(name) not in named)
-
-
-def _without(terms: tuple[OrderTerm, ...], line: LinePart) -> str:
-    """The line with blanks in the place of its terms, which are explained or listed as a whole."""
-    rest = list(line.text)
-    for term in terms:
-        if line.start <= term.start < line.end:
-            start, end = term.start - line.start, term.end - line.start
-            rest[start:end] = " " * len(rest[start:end])
-    return "".join(rest)
-
-
-def _is_plain(term: str) -> bool:
-    """Whether ``term`` is a plain word of orders: how, when, hold, stop."""
-    kinds = {kind for kind, _ in faithfulness.facts(term)}
-    return bool(kinds) and kinds <= {"way", "time", "sense"}
+def with_terms(line: LinePart, explained: Iterable[TermPart]) -> LinePart:
+    """``line`` with the terms in it that are ``explained``, here or at another line."""
+    names = (part.term for part in explained)
+    held = (name for name in names if re.search(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", line.text, re.I))
+    return replace(line, terms=tuple(dict.fromkeys(held)))
 
 
 # --- terms ------------------------------------------------------------------------------------------------------------
@@ -478,7 +449,8 @@ def _asked(
         sections = cited.keep_sections(found)
         pieces = best_of(found, own(found))
         marked = best_of(found, [section for section in own(found) if section.marks and not section.lacks])
-        nearest = tuple(dict.fromkeys((piece.passage.headings or (piece.document_title,))[-1] for piece in marked))
+        fitting = [piece.passage for piece in marked if is_for(piece.passage, task.order)]
+        nearest = tuple(dict.fromkeys((passage.headings or (passage.title,))[-1] for passage in fitting))
         # A mere likeness to a disclosure refuses no order: "What if I forget the tablet?" is like one. Staff are told.
         like = yield from finding.likened(question, plan)
         part = QuestionPart(

@@ -14,6 +14,7 @@ from localmed.answering.record import Quote, names_in, things_of
 from localmed.domain import Origin, Statement
 from localmed.domain.patient import NameKind
 from localmed.library.graph import Relation, Source
+from localmed.safety.red_flags import red_flags
 from localmed.text import medicines
 from tests.values import passage
 
@@ -48,6 +49,12 @@ def test_every_medicine_and_allergy_of_a_note_is_found(case: dict[str, Any]) -> 
         ("potassium chloride 8 mmol bd", []),
         ("血钾5.6mmol/L，肌酐180μmol/L", ["血钾5.6mmol/L", "肌酐180μmol/L"]),
         ("lithium 400 mg nocte", []),
+        ("INR 3.4 5.8", ["INR 3.4 5.8"]),
+        ("INR 3.4 (10/10) -> 5.8 (today). eGFR 42 (Sept) now 26", ["INR 3.4 (10/10) -> 5.8", "eGFR 42 (Sept) now 26"]),
+        ("BP lying 118/62, standing 92/50", ["BP lying 118/62, standing 92/50"]),
+        ("K 4.1, Na 136, CRP 244", ["K 4.1", "Na 136"]),
+        ("K 5.9 (H) 3.5-5.1", ["K 5.9"]),
+        ("血钾 5.2，今晨 6.7 mmol/L", ["血钾 5.2，今晨 6.7"]),
     ],
 )
 def test_a_value_is_one_name_with_its_number_and_a_dose_is_none(text: str, values: list[str]) -> None:
@@ -117,6 +124,16 @@ def test_a_family_history_names_nothing() -> None:
 )
 def test_a_child_is_told_by_age_else_by_words(text: str, child: bool) -> None:
     assert record.speaks_of_a_child(text) is child
+
+
+def test_a_measure_that_is_named_twice_has_both_values() -> None:
+    text = "baseline creatinine 220. Today creat 268"
+    (thing,) = things_of(text, names_in(text))
+    assert thing.words == "creatinine 220; creat 268"
+
+
+def test_a_medicine_of_a_denied_allergy_is_no_name() -> None:
+    assert of_kind("否认磺胺过敏。口服华法林") == ["华法林"]
 
 
 def test_a_class_counts_and_a_word_for_every_antibiotic_does_not() -> None:
@@ -230,28 +247,71 @@ def test_what_sections_propose_is_looked_up_but_not_rows_of_a_list() -> None:
     assert [one.words for one in record.proposed(lines, known)] == ["clarithromycin"]
 
 
-def test_ranges_stand_beside_the_values_reference_ranges_first() -> None:
+def test_reference_ranges_stand_beside_the_values_and_other_ranges_beside_dangerous_ones() -> None:
     phones = quote("The laboratory phones when potassium is 6.5 mmol/L or higher.")
     reference = quote("The reference range of potassium is 3.5 to 5.0 mmol/L.")
-    both = quote("CURB-65 counts a urea above 7 mmol/L and a systolic blood pressure below 90 mmHg.")
+    score = quote("CURB-65 counts a urea above 7 mmol/L and a systolic blood pressure below 90 mmHg.")
     medicine = quote("Stop ramipril if potassium is above 6.0 mmol/L.")
-    text = "K 5.9, BP 96/58, urea 8.9 mmol/L, Hb 9"
-    own = things_of(text, names_in(text))
-    parts = [*record.ranges(own, (phones, reference, both, medicine), "en")]
-    assert [(part.words, [one.text for one in part.statements]) for part in parts] == [
-        (("K 5.9",), [reference.text, phones.text]),
-        (("BP 96/58", "urea 8.9 mmol/L"), [both.text]),
-    ], "none on a medicine"
-    urgent, *_ = record.ranges(own, (phones, reference), "en", lambda words: words == "K 5.9")
-    assert urgent.urgent
+    lines = (phones, reference, score, medicine)
+
+    def told(text: str) -> list[tuple[tuple[str, ...], list[str], bool]]:
+        found = record.ranges(things_of(text, names_in(text)), lines, "en", lambda words: bool(red_flags(words)))
+        return [(part.words, [one.text for one in part.statements], part.urgent) for part in found]
+
+    assert told("K 5.4, BP 96/58, urea 8.9 mmol/L") == [(("K 5.4",), [reference.text], False)]
+    assert told("K 6.7") == [(("K 6.7",), [phones.text, reference.text], True)]
+    assert told("K 5.2 on admission, 6.7 this morning") == [
+        (("K 5.2 on admission, 6.7",), [phones.text, reference.text], True)
+    ]
 
 
-def test_of_lines_on_a_value_the_one_whose_range_holds_it_stands_first() -> None:
+def test_of_a_low_glucose_the_line_that_holds_it_is_told_and_none_of_a_high_one() -> None:
     recovered = quote("When glucose is above 4.0 mmol/L give a biscuit.")
     treat = quote("Treat a glucose below 4.0 mmol/L as hypoglycaemia.")
-    text = "CBG 3.1 mmol/L"
-    (part,) = record.ranges(things_of(text, names_in(text)), (recovered, treat), "en")
-    assert [one.text for one in part.statements] == [treat.text, recovered.text]
+    for text, told in (("CBG 3.1 mmol/L", [[treat.text]]), ("glucose 11.6 mmol/L", [])):
+        found = record.ranges(things_of(text, names_in(text)), (recovered, treat), "en", lambda it: "3.1" in it)
+        assert [[one.text for one in part.statements] for part in found] == told
+
+
+ROW = "Medicine: Ibuprofen; Renal caution: Avoid if eGFR below 30; Notes: Avoid with peptic ulcer or warfarin"
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "told"),
+    [
+        ("warfarin, ibuprofen 400 mg", "", {"ibuprofen": ("warfarin",)}),
+        ("warfarin", "ibuprofen?", {"ibuprofen": ("warfarin",)}),
+        ("PMH: peptic ulcer. Ibuprofen 400 mg", "", {"Ibuprofen": ("peptic ulcer",)}),
+        ("Ibuprofen 400 mg, eGFR 24", "", {"Ibuprofen": ("eGFR 24",)}),
+        ("Ibuprofen 400 mg, eGFR 84", "", {}),
+        ("Ibuprofen 400 mg", "", {}),
+        ("warfarin", "", {}),
+    ],
+)
+def test_a_row_that_warns_of_a_medicine_and_names_something_else_is_told(
+    text: str, asked: str, told: dict[str, tuple[str, ...]]
+) -> None:
+    other = quote("Medicine: Sertraline; Renal caution: avoid below 30; Notes: Take with food", table=True)
+    own, of_question = things_of(text, names_in(text)), things_of(asked, names_in(asked))
+    found = [*record.pairs(own, of_question, (quote(ROW, table=True), other), "en")]
+    assert {part.words: part.named for part in found} == told
+    assert all(part.is_warning for part in found)
+
+
+def test_of_a_sentence_that_warns_two_medicines_a_value_or_a_pregnancy_are_told() -> None:
+    lines = [
+        quote("Do not combine an ACE inhibitor with an ARB."),
+        quote("If eGFR is below 30, stop metformin."),
+        quote("Do not give ramipril in pregnancy."),
+        quote("Stop ramipril in diarrhoea."),
+        quote("Ramipril and losartan are tablets."),
+    ]
+    text = "G2 P1, diarrhoea. Ramipril, losartan, metformin. eGFR 24"
+    found = [*record.pairs(things_of(text, names_in(text)), (), lines, "en")]
+    assert {part.words: [one.text for one in part.statements] for part in found} == {
+        "Ramipril": [lines[0].text, lines[2].text],
+        "metformin": [lines[1].text],
+    }
 
 
 @pytest.mark.parametrize(
@@ -272,7 +332,7 @@ def test_an_allergy_to_what_is_shown_is_told_with_both_quotations(text: str, lin
 
 def test_an_allergy_to_a_medicine_that_the_record_lists_is_told() -> None:
     (part,) = record.allergies("Allergies: penicillin.\nDH: co-amoxiclav 625 mg", (), "en")
-    assert (part.words, part.named, part.statements) == ("Allergies: penicillin.", ("co-amoxiclav",), ())
+    assert (part.words, part.named, part.statements) == ("penicillin", ("co-amoxiclav",), ())
 
 
 def relation(one: str, other: str, predicate: str = "interacts_with") -> Relation:

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from localmed.text.abbreviations import abbreviations, meaning, phrases, unknown
+from localmed.text.abbreviations import abbreviations, meaning, phrases, unexplained
 from localmed.text.tables import table
 
 
@@ -185,20 +185,32 @@ def test_a_length_of_time_that_may_be_a_date_is_not_decided(line: str, meanings:
 
 
 @pytest.mark.parametrize(
-    ("line", "names"),
+    ("line", "pieces"),
     [
-        ("Pred 30 mg OM 5/7 c meals", ("Pred", "c")),
-        ("U&E 1/12, OPD, daily wts, R&D", ("wts", "R&D")),
-        ("复查GCS，qd 5/7", ("GCS", "5/7")),
-        ("Amoxicillin 500 mg TDS x5/7, NBM from 24/11", ()),
-        ("STOP IT, THEN TAKE 5 MG WITH FOOD", ()),
-        ("TEDs on, Amox, Na ↑, U/S abdo 6/24", ("TEDs", "on", "Amox", "Na", "↑", "U/S", "abdo", "6/24")),
-        ("a) Drink 1.5 L/day, don't drive, e.g. at night: the patient's 1st 0.5mg/kg and/or 20mg", ()),
-        ("Switch on 2x daily, 48h after the scan on Monday", ()),
+        ("Metformin 1 g PO BD with meals", ()),
+        ("Take one tablet twice a day with food", ()),
+        ("Metformin 500 mg TDS, restart 48 h after the scan", ("restart 48 h after the scan",)),
+        ("Metformin 500 mg BD, do not stop without advice", ("do not stop without advice",)),
+        ("Metformin 500 mg, max 4 g/24 h", ("max 4 g/24 h",)),
+        ("Metformin OD, target 2-3", ("target 2-3",)),
+        ("Tiotropium 18 mcg OD", ("Tiotropium",)),  # an unexplained medicine, without its dose
+        ("Metformin 1 g BD, # clinic, PT/zzq", ("# clinic", "zzq")),
+        ("CBG QDS while on metformin", ("CBG", "while on")),
+        ("二甲双胍缓释片 0.5g bid 餐中服", ("缓释",)),
+        ("二甲双胍 0.5g 每日三次 饭后服用", ()),
+        ("1月后心内科门诊复查肝肾功能、血脂，不适随诊", ("1月后心内科门诊复查肝肾功能", "血脂", "不适随诊")),
+        ("低盐饮食，戒烟", ("低盐饮食", "戒烟")),
     ],
 )
-def test_what_looks_like_an_abbreviation_and_is_not_listed_is_named(line: str, names: tuple[str, ...]) -> None:
-    assert unknown(line) == names
+def test_what_a_line_says_besides_is_named(line: str, pieces: tuple[str, ...]) -> None:
+    language = "en" if line.isascii() else "zh"
+    known = [one.written for one in abbreviations(line, language) if one.written != "CBG"]
+    assert unexplained(line, (*known, "Metformin", "metformin", "二甲双胍"), language) == pieces
+
+
+def test_plain_words_of_another_language_are_not_plain() -> None:
+    assert unexplained("Metformin with a spoon", ("Metformin",), "zh") == ("with a spoon",)
+    assert unexplained("Metformin with meals", ("Metformin",), "zh") == (), "said in Chinese beside it"
 
 
 @pytest.mark.parametrize(

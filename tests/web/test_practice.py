@@ -12,7 +12,7 @@ import pytest
 
 from localmed.domain import Answer, AnswerStatus, Message, Origin, Statement, message, number_to_call
 from localmed.domain.accounts import Account, SessionRole
-from localmed.domain.parts import DepartmentPart, LinePart, TermPart, UnexplainedPart
+from localmed.domain.parts import DepartmentPart, LinePart, TermPart
 from localmed.people import history
 from localmed.presentation.answer import view
 from localmed.presentation.order import line as order_line
@@ -192,11 +192,11 @@ def test_beside_each_line_of_an_order_stands_what_it_means(client: Clients) -> N
 
 def test_a_term_stands_beside_the_line_that_it_is_in() -> None:
     lines_of_order = (LinePart("NPO", start=0, end=3), LinePart("Metformin", start=4, end=13))
-    parts = (*lines_of_order, TermPart("Metformin", start=4, end=13), UnexplainedPart(("NPO",)))
-    shown = [PartView(name) for name in ("first", "second", "term", "unexplained")]
+    parts = (*lines_of_order, TermPart("Metformin", start=4, end=13))
+    shown = [PartView(name) for name in ("first", "second", "term")]
     lines, rest = terms_by_line(parts, shown, "zh")
     assert [(line.title, [one.text for one in line.rows], [one.title for one in terms]) for line, terms in lines] == [
-        ("first", [said("explain.line_unexplained", "zh")], []),
+        ("first", [], []),
         ("second", [], ["term"]),
     ]
     assert rest == []

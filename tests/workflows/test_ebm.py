@@ -134,7 +134,7 @@ def test_the_sections_of_every_tier_stand_in_their_order() -> None:
     assert titles(answer) == ["Diabetes", "Study"]
     assert answer.searched == ("guidelines", "literature")
     assert kinds(answer) == [
-        NotJudgedPart, TogetherPart, RecordPart, SourceLevelPart, SourceLevelPart
+        TogetherPart, NotJudgedPart, TogetherPart, RecordPart, SourceLevelPart, SourceLevelPart
     ]  # fmt: skip
     searched = [request.filters.collections for request in requests if isinstance(request, Find | Naming)]
     assert searched == [("guidelines",), ("literature",), ()], "names are looked up in all collections"
@@ -230,12 +230,13 @@ def test_an_interaction_is_the_graphs_and_is_named() -> None:
 
 def test_lines_of_the_library_on_the_records_medicines_are_cited_with_their_paragraph() -> None:
     proposed = passage("Clarithromycin is given.", "Pneumonia")
-    row = passage("Clarithromycin: not with warfarin. Check the INR.\nAmoxicillin: with food.", "Formulary")
+    row = passage("Do not give clarithromycin with warfarin. Check the INR.\nAmoxicillin: with food.", "Formulary")
     answer, requests = run(question="Which antibiotic?", tiers={"guidelines": proposed}, naming=(row,))
-    told, asked_about = (one for one in answer.parts if isinstance(one, TogetherPart))
+    pair, told, _ = (one for one in answer.parts if isinstance(one, TogetherPart))
+    assert (pair.words, pair.named, pair.is_warning) == ("warfarin", ("Clarithromycin",), True)
+    assert answer.parts[0] == pair
     assert (told.words, told.further) == ("warfarin", ("Clarithromycin",)), "which only sections name"
-    assert not asked_about.is_own
-    assert [one.text for one in told.statements] == ["Clarithromycin: not with warfarin. Check the INR."]
+    assert [one.text for one in told.statements] == ["Do not give clarithromycin with warfarin. Check the INR."]
     assert answer.by_marker[told.statements[0].citations[0].marker].passage == row, "it opens"
     assert len({piece.marker for piece in answer.evidence}) == len(answer.evidence)
     assert "Formulary" not in titles(answer), "the search adds no section"
@@ -245,17 +246,21 @@ def test_lines_of_the_library_on_the_records_medicines_are_cited_with_their_para
 
 def test_a_medicine_that_stands_alone_is_told_and_one_that_no_document_has_is_told_elsewhere() -> None:
     answer, _ = run(naming=(passage("Take warfarin at night.", "Leaflet"),))
-    *_, alone = (one for one in answer.parts if isinstance(one, TogetherPart))
+    pair, alone, _ = (one for one in answer.parts if isinstance(one, TogetherPart))
+    assert (pair.words, pair.named) == ("metformin", ("eGFR 25 mL/min",)), (
+        "asked about, and of a section on the question"
+    )
     assert (alone.words, alone.named, alone.statements) == ("warfarin", (), ())
     shown = next(one for one in view(answer).parts if one.pieces)
-    assert "morphine" in shown.rows[0].text
+    assert any("morphine" in row.text for one in view(answer).parts for row in one.rows)
+    assert shown.folded
 
 
 def test_that_nothing_was_compared_is_said_before_what_was_looked_up() -> None:
     answer, _ = run(question="Which gel?", tiers={"guidelines": passage("Rub your hands for 20 seconds.", "Hands")})
     first = answer.parts[0]
     assert isinstance(first, NotJudgedPart)
-    assert [it.code for it in first.matters] == ["ebm.allergies_read", "ebm.looked_up"]
+    assert [it.code for it in first.matters] == ["ebm.allergies_read", "ebm.absent", "ebm.looked_up"]
     none, _ = run(record=ON_WARFARIN)
     assert part(none, NotJudgedPart).matters[0].code == "ebm.no_allergies_read"
     of_model, _ = run({"pico": lambda _: ASKED})

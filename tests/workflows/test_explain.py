@@ -30,7 +30,6 @@ from localmed.domain.parts import (
     ReadingLevelPart,
     Restated,
     TermPart,
-    UnexplainedPart,
 )
 from localmed.domain.patient import PatientRecord
 from localmed.domain.ports import Stance
@@ -44,6 +43,7 @@ from localmed.retrieval.concepts import Card, Other
 from localmed.retrieval.tiers import Tier
 from localmed.safety.safety import LIKENESS, Screening
 from localmed.site.orders import LONGEST_REPLY, _with_meanings, questions_of, require_clear, with_replies
+from localmed.text.abbreviations import unexplained
 from localmed.workflows.explain import CHARACTERS, EXPLAINED, QUESTIONS, ExplainInput, explain
 from localmed.workflows.finding import Plan
 from localmed.workflows.flow import Cite, Find, LookUp, Perform, Search
@@ -106,6 +106,12 @@ def run(order: ExplainInput | str, plan: Plan = PLAN, served: Served | None = No
     return answer
 
 
+def left(answer: Answer, language: str = "en") -> list[str]:
+    """What the lines name as not explained."""
+    known = ((one, [*(it.written for it in one.expansions), *one.terms]) for one in parts(answer, LinePart))
+    return [name for one, names in known for name in unexplained(one.text, names, language)]
+
+
 def parts(answer: Answer, kind: type) -> list[Any]:
     return [part for part in answer.parts if isinstance(part, kind)]
 
@@ -129,6 +135,7 @@ def test_an_order_is_quoted_and_its_terms_are_explained() -> None:
             (Expansion("PO", ("by mouth",)), Expansion("qhs", ("every night at bedtime",))),
             start=0,
             end=20,
+            terms=("Warfarin",),
         ),
         LinePart("CBC in 3 days", (Expansion("CBC", ("full blood count",)),), start=21, end=34),
     ]
@@ -215,8 +222,9 @@ def test_a_leaflet_takes_the_sentence_of_its_own_language(order: str) -> None:
 @pytest.mark.parametrize("more", ["", "\nStart digoxin"])
 def test_what_is_explained_in_the_other_language_only_is_not_explained_in_a_leaflet(more: str) -> None:
     answer = run(ORDER + more, served=Served(known=("CBC",)))
-    unexplained = UnexplainedPart(("Warfarin", *(["digoxin"] if more else [])))
-    assert parts(in_language(answer, "zh"), UnexplainedPart) == [unexplained]
+    assert "Warfarin" in left(in_language(answer, "zh"), "zh")
+    assert "Warfarin" not in left(answer)
+    assert any("digoxin" in name for name in left(in_language(answer, "zh"), "zh")) is bool(more)
     assert parts(in_language(answer, "zh"), TermPart) == []
     assert len(parts(in_language(answer, "en"), TermPart)) == 2
     assert in_other_words(answer, "zh") == in_other_words(answer, "en") == ()
@@ -235,8 +243,8 @@ def test_another_medicines_text_is_never_shown_as_this_ones() -> None:
 def test_a_stopped_medicine_is_not_explained_as_one_that_is_taken(order: str) -> None:
     answer = run(order)
     assert parts(answer, TermPart) == []
-    listed = [term.lower() for part in parts(answer, UnexplainedPart) for term in part.terms]
-    assert "warfarin" in listed, "a list that lacks it looks complete"
+    rows = [row.text for one in view(answer).parts for row in one.rows]
+    assert {in_words(message(f"explain.{code}"), answer.language) for code in ("stopped", "stop")} & {*rows}
 
 
 @pytest.mark.parametrize(
@@ -330,7 +338,7 @@ def test_what_a_line_denies_or_makes_depend_on_something_is_not_explained(order:
     """Beside "not NBM" a patient would read to eat nothing; "hold" is read as "keep", and means too much to explain."""
     answer = run(order)
     assert word not in [one.written for line in parts(answer, LinePart) for one in line.expansions]
-    assert word in [term for part in parts(answer, UnexplainedPart) for term in part.terms]
+    assert any(word in name for name in left(answer, answer.language)), "it is named"
 
 
 @pytest.mark.parametrize(("order", "word"), [
@@ -345,7 +353,7 @@ def test_what_a_line_says_outright_is_explained(order: str, word: str) -> None:
 def test_a_term_that_its_line_denies_is_not_explained(order: str) -> None:
     answer = run(order)
     assert parts(answer, TermPart) == []
-    assert "warfarin" in parts(answer, UnexplainedPart)[0].terms
+    assert any("warfarin" in name for name in left(answer))
 
 
 @pytest.mark.parametrize(
@@ -371,16 +379,10 @@ def test_who_the_patient_is_stands_neither_in_the_answer_nor_on_the_leaflet(orde
     assert told in view(answer).notes
 
 
-def test_every_medicine_without_an_explanation_is_listed_and_nothing_twice() -> None:
+def test_every_medicine_without_an_explanation_is_named_beside_its_line() -> None:
     order = "Apixaban 5 mg BD - do not stop\nDigoxin 1 tab\nSalbutamol inh\nHbA1c\nOPD in 2/12, Ampl"
     answer = run(order, served=Served(known=("HbA1c",)))
-    assert set(parts(answer, UnexplainedPart)[0].terms) == {
-        "Apixaban", "Digoxin", "Salbutamol", "Ampl",
-    }  # fmt: skip
-    for language in ("en", "zh"):
-        listed = [name for part in parts(in_language(answer, language), UnexplainedPart) for name in part.terms]
-        assert len(listed) == len(set(listed))
-        assert "HbA1c" not in listed, "its line says what it is"
+    assert left(answer) == ["Apixaban", "do not stop", "Digoxin", "Salbutamol", "Ampl"]
 
 
 def test_a_leaflet_numbers_its_own_sources_from_one_and_tells_a_plural_once() -> None:
@@ -396,17 +398,9 @@ def test_a_leaflet_numbers_its_own_sources_from_one_and_tells_a_plural_once() ->
 def test_a_leaflets_line_with_words_that_nothing_explains_says_whom_to_ask(language: str) -> None:
     answer = replace(run("Digoxin 125 mcg PO zzq XQ\nWarfarin 5 mg PO qhs"), released_by="N")
     first, second = leaflets(answer, "2026-01-02", (language,)).split('class="order"')[1:]
-    told = in_words(message("explain.line_partly", names=("Digoxin", "zzq", "XQ")), language)
+    told = in_words(message("explain.line_partly", names=("Digoxin", "zzq XQ")), language)
     assert told in first
     assert told not in second
-    assert in_words(message("explain.unexplained"), language) not in second, "no list besides"
-
-
-@pytest.mark.parametrize(("order", "listed"), [("CBG QDS while on steroids", False), ("Zzqril 5 mg on", True)])
-def test_a_plain_on_is_no_short_form(order: str, listed: bool) -> None:
-    left = [name for part in parts(run(order), UnexplainedPart) for name in part.terms]
-    told = [one.written for part in parts(run(order), LinePart) for one in part.expansions]
-    assert ("on" in (*left, *told)) is listed
 
 
 def test_a_line_that_ends_in_a_hold_stops_no_medicine_of_the_next() -> None:
@@ -422,7 +416,7 @@ def test_a_source_that_speaks_to_a_language_model_defines_nothing_for_a_patient(
 
     answer = run(ORDER, served=Planted(known=("CBC",)))
     assert parts(answer, TermPart) == []
-    assert "Warfarin" in parts(answer, UnexplainedPart)[0].terms
+    assert "Warfarin" in left(answer)
 
 
 def test_the_sections_of_a_question_have_markers_of_their_own() -> None:
@@ -526,12 +520,12 @@ def test_a_way_or_time_is_not_searched_for() -> None:
 
 def test_what_no_source_explains_is_said_to_be_unexplained() -> None:
     answer = run("Start digoxin")
-    assert parts(answer, UnexplainedPart) == [UnexplainedPart(("digoxin",))]
+    assert left(answer) == ["Start digoxin"]
     assert answer.evidence == ()
 
 
 def test_an_abbreviation_that_is_not_listed_is_said_to_be_unexplained() -> None:
-    assert parts(run("Digoxin 5/7, R&D"), UnexplainedPart) == [UnexplainedPart(("Digoxin", "R&D"))]
+    assert left(run("Digoxin 5/7, R&D")) == ["Digoxin", "R&D"]
 
 
 @pytest.mark.parametrize(
@@ -569,8 +563,7 @@ def test_a_course_or_a_condition_is_no_hold(line: str) -> None:
     (part,) = parts(answer, LinePart)
     assert not part.stopped
     assert "bd" in [one.written for one in part.expansions]
-    told = in_words(message("explain.stops_when"), answer.language)
-    assert told in [row.text for one in view(answer).parts for row in one.rows]
+    assert any("stop" in name or "hold" in name for name in left(answer)), "nobody says what it means"
 
 
 def test_a_question_that_is_only_like_a_disclosure_is_told_to_staff_and_not_printed() -> None:
@@ -635,9 +628,9 @@ def test_what_the_line_says_already_is_not_called_unexplained() -> None:
     form = MEDICAL_TERMS.form
     assert isinstance(form, Writing)
     served.replies[MEDICAL_TERMS.name] = lambda task: form.read(task, {"terms": list(named)})
-    assert parts(run(order, served=served), UnexplainedPart) == [UnexplainedPart(("Ampleton", "NBM", "hold"))], (
-        "NBM may wait for the eGFR"
-    )
+    named_so = left(run(order, served=served))
+    assert [name for name in named_so if "bid" in name or "PO" in name] == []
+    assert [word for word in ("Ampleton", "NBM", "hold") if not any(word in name for name in named_so)] == []
 
 
 def test_a_definition_of_the_graph_is_shown_with_its_source() -> None:
@@ -722,7 +715,7 @@ def test_thirty_pages_are_cut_and_it_is_said() -> None:
     assert len(order) > 30 * 2500
     assert len(answer.question) == CHARACTERS
     assert len(parts(answer, TermPart)) == 0
-    assert len(parts(answer, UnexplainedPart)[0].terms) > EXPLAINED
+    assert len(left(answer)) > EXPLAINED
     assert "".join(line.text for line in parts(answer, LinePart)) == answer.question.replace("\n", "")
     assert len(served.requests) < 5 * EXPLAINED
     assert message("explain.order_cut", characters=len(order), read=CHARACTERS) in answer.notes
