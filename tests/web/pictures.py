@@ -141,6 +141,7 @@ def _practice(page: Page, url: str, shots: Path, language: str) -> None:
     page.fill("#record", RECORD[language])
     page.click("main form button")
     page.wait_for_selector("table.paired")
+    page.reload()
     _take(page, shots, "practice_answer", language)
 
 
