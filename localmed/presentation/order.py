@@ -24,7 +24,8 @@ from localmed.presentation.statements import definition_rows, statement_view
 from localmed.presentation.views import AnswerView, PartView, Row
 from localmed.text import medicines
 from localmed.text.abbreviations import abbreviations, phrases, unexplained
-from localmed.text.language import detect
+from localmed.text.language import detect, fold
+from localmed.text.negation import denies, speaks_of_stopping
 
 _STOP = re.compile(r"\s*(?:\d{1,2}[.)、]\s*)?(?P<word>stop|停用|停)\s*[:：]?\s*", re.IGNORECASE)
 
@@ -58,7 +59,7 @@ def line(part: LinePart, language: str) -> PartView:
             rows.append(Row("", words(message("explain.unread", names=unread), language)))
     if not (part.disagrees or part.medicines):
         rows += [Row(one_line(written), meaning) for written, meaning in phrases(part.text, language)]
-    if not (part.plain or part.stopped or stop or part.disagrees or part.medicines):
+    if not (part.plain or stop or part.disagrees or part.medicines):
         rows += _asking(part, bool(rows), language)
     doubtful = bool(part.medicines or part.disagrees)
     section = words(message("explain.lines"), language)
@@ -71,8 +72,10 @@ def _asking(part: LinePart, is_begun: bool, language: str) -> list[Row]:
     if not (left := unexplained(part.text, known, language)):
         return []
     whole = not is_begun and not part.terms
+    stops = any(speaks_of_stopping(piece) and not denies(fold(piece)) for piece in left) and not part.stopped
+    stopping = [Row("", words(message("explain.stops_when"), language))] if stops and not whole else []
     asking = message("explain.line_unexplained") if whole else message("explain.line_partly", names=left)
-    return [Row("", words(asking, language))]
+    return [*stopping, Row("", words(asking, language))]
 
 
 def _is_a_medicine(text: str) -> bool:
@@ -152,7 +155,7 @@ def _is_in(part: Part, language: str) -> bool:
     texts = [one.text for one in part.statements]
     texts += [part.plain] if isinstance(part, LinePart) else []
     texts += [part.definition.text] if isinstance(part, TermPart) and part.definition else []
-    texts += [part.question] if isinstance(part, QuestionPart) else []
+    texts += [part.question, part.reply] if isinstance(part, QuestionPart) else []
     return all(detect(text) == language for text in texts if text)
 
 

@@ -21,7 +21,7 @@ from localmed.domain.parts import LinePart, Restated
 from localmed.messages import ASIDE, COLON, joined
 from localmed.presentation.answer import view
 from localmed.presentation.neutral import neutral, words
-from localmed.presentation.order import in_language, terms_by_line
+from localmed.presentation.order import in_language, in_other_words, terms_by_line
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -104,7 +104,10 @@ def _leaflet(answer: Answer, date: str, language: str) -> dict[str, Any]:
         "released": words(message("explain.released", name=answer.released_by, date=date), language),
         "purpose": shown.purpose,
         "check": words(message("explain.leaflet.check"), language),
-        "cuts": [words(note, language) for note in answer.notes if getattr(note, "code", "") in CUTS],
+        "cuts": [
+            *(words(note, language) for note in answer.notes if getattr(note, "code", "") in CUTS),
+            *([words(message("explain.leaflet.other"), language)] if in_other_words(answer, language) else []),
+        ],
         "quoted": words(message("explain.leaflet.quoted"), language)
         if all(part.restated is Restated.QUOTED for part in lines)
         else "",

@@ -403,6 +403,31 @@ def test_a_leaflets_line_with_words_that_nothing_explains_says_whom_to_ask(langu
     assert told not in second
 
 
+@pytest.mark.parametrize(
+    ("order", "stops"),
+    [
+        ("Warfarin 5 mg od, hold if HR < 50", True),
+        ("Warfarin 5 mg od, do not stop", False),
+        ("Warfarin 5 mg od", False),
+    ],
+)
+def test_a_line_whose_rest_speaks_of_stopping_says_so(order: str, stops: bool) -> None:
+    rows = [row.text for one in view(run(order)).parts for row in one.rows]
+    assert (in_words(message("explain.stops_when")) in rows) is stops
+
+
+def test_a_line_that_stops_something_names_what_it_leaves_unexplained() -> None:
+    rows = [row.text for one in view(run("Zzqril 10 mg PO weekly - WITHHOLD until r/v")).parts for row in one.rows]
+    assert any("Zzqril" in row and "until" in row for row in rows)
+
+
+def test_a_leaflet_says_that_some_of_it_is_in_another_language_only() -> None:
+    answer = replace(run(ExplainInput(ORDER, None, (WHEN,))), released_by="N")
+    english, chinese = leaflets(answer, "2026-01-02", ("en", "zh")).split("<article")[1:]
+    assert in_words(message("explain.leaflet.other"), "zh") in chinese
+    assert in_words(message("explain.leaflet.other"), "en") not in english
+
+
 def test_a_line_that_ends_in_a_hold_stops_no_medicine_of_the_next() -> None:
     answer = run("美托洛尔 25mg bid，心率<55次/分暂停\n华法林 3mg qn")
     assert "华法林" in [part.term for part in parts(answer, TermPart)]
