@@ -327,8 +327,8 @@ def allergies(order: str, record: PatientRecord | None, questions: Sequence[str]
     own = [one for one in allergens(order) if not is_open(one[0])]
     lines = [order[slice(*span)] for span in lines_of(order)]
     once = set[tuple[str, ...]]()
-    for words, names, _ in (*told, *own):
-        if _ALLERGIC.search(words):
+    for words, names, _, listed in (*told, *own):
+        if names and (listed or _ALLERGIC.search(words)):
             met = medicines.met_by(names, "\n".join(line for line in lines if words not in line and line not in words))
             if met and met not in once:
                 once.add(met)

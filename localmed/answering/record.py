@@ -41,38 +41,64 @@ OF_MEDICINE = 3  # further lines below it
 OF_VALUE = 2  # lines below a value
 PROPOSED = 12  # medicines of sections on the question
 CLAUSE = 80  # characters; in a longer one a word for a reaction may be on anything
+SENTENCE = 200  # characters read on each side of a name
 SAID = 80  # characters of the record shown below a medicine
+WARNINGS = 4  # lines that warn of a medicine
 WORDS = 160  # characters of the record shown with a warning
 _REACTION, _RELATIVE = cues("records", "reaction"), cues("records", "relative")
+_HEADS, _TRENDS = (
+    rf"(?:(?:{in_words(of['en'])})\b|(?:{in_characters(of['zh'])}))"
+    for of in (table("records")[name] for name in ("headings", "trend"))
+)
+# Patterns of folded text.
 _ALLERGIES = re.compile(
-    r"^[\s\-*•·#\d.]{0,8}(?:\w{1,20} ){0,2}allerg\w*(?:[^:：\n]{0,16}(?:[:：]|$)| ?[-–—*]| {2,})"
-    r"|过敏[史原]?[:：]|^\s*过敏史?(?: |\s*$)",
-    re.IGNORECASE | re.MULTILINE,
+    r"^[\s\-*•·#\d.]{0,8}(?:(?:drug|known|food|medication) )?(?:allerg(?:y|ies)|adrs?|adverse (?:drug )?reactions?)"
+    r"(?:[ /&,]{1,3}(?:status|history|hx|list|intolerances?|adrs?|alerts?|adverse|drug|reactions?|and|known"
+    r"|sensitivities)\b)*(?:[ \t]*(?:[:*-]|–|—|$)|\t| {2,})|(?:过敏[史原]?|过敏药物)[:]|^\s*过敏史?(?: |\s*$)",
+    re.MULTILINE,
 )
 _FAMILY = re.compile(
-    r"^[\s\-*•·#]{0,8}(?:fhx?|f/h|family (?:history|hx))\b[^\n]*|家族史[:：][^\n。]*", re.IGNORECASE | re.MULTILINE
+    r"(?:^|(?<=[.;]) ?)[\s\-*•·#]{0,8}(?:fhx?|f/h|family (?:history|hx))\b(?:[^\n.;。]|\.(?=\S))*"
+    r"|家族史[:](?:[^\n;。])*",
+    re.MULTILINE,
+)
+_NONE = re.compile(
+    r"[\s:*-]*(?:nkd?a\b|none\b|nil\b|no\b|not known|unknown|无|否认|没有|未发现|暂无)"
+    r"(?![^.;。\n]*(?:\bexcept|\bapart|\bother than|\bbut\b|\bbesides|除))"
+)
+_DENIED = re.compile(
+    r"(?:无|未见|没有|否认)[^,。]{0,6}(?:过敏|反应|皮疹)|\bno (?:known |drug |other |food )*(?:allerg|reaction|rash)"
+    r"|\bwithout (?:any )?(?:allerg|reaction|rash)|allerg\w* (?:was |is |has been )?(?:denied|excluded|ruled out)"
+    r"|de-?label|过敏[^,。]{0,4}(?:排除|不成立)"
 )
 _TREATMENTS = frozenset({"adrenaline", "chlorphenamine", "hydrocortisone"})  # of a reaction: nobody's allergens
-_LABEL = re.compile(r"(?<![^\s.。;；])[^\W\d_][^\s:：,，;；.。]*(?: [^\s:：,，;；.。]+){0,3}[:：]|\n[ \t]*\n")
+_NO_MEDICINE = frozenset({"adr", "adrs"})  # an adverse reaction; in orders doxorubicin
+_LABEL = re.compile(
+    rf"(?:^|(?<=\n)|(?<=\t)|(?<=[.;] ))[ \t]*(?:[-*•] ?)?{_HEADS}"
+    r"|(?<![^\s.;。])[^\W\d_][^\s:,;.。]*(?: [^\s:,;.。]+){0,3}:|\n[ \t]*\n"
+)
 _AGE = re.compile(
     r"\b(?P<years>\d{1,3}) ?-?(?:y\b|yo\b|y/o|yrs?\b|years?\b|[mf]\b|岁)|(?:age|年龄)[:：]? ?(?P<age>\d{1,3})",
     re.IGNORECASE,
 )
-_PREGNANT = re.compile(
-    r"\b\d{1,2}\+\d(?:/40| ?(?:weeks?|wks?|周))|\bG\d ?P\d|\bgravid\w*|孕\s?\d{1,2}\+?\d?\s?周", re.IGNORECASE
+_PREGNANT = re.compile(r"\b\d{1,2}\+\d(?:/40| ?(?:weeks?|wks?|周))|\bgravid\w*|孕\s?\d{1,2}\+?\d?\s?周")
+_TREND = rf"(?:->|→|=>|[(][^()\n]{{0,16}}[)]|{_TRENDS})"
+_UNIT = r"(?:[mµu]?mol/l|mg/[dl]l?|g/[dl]l?|ml/min\S*|/l|mmhg|%|x10\S+|mm/h)"
+_DOSE = (
+    r"(?:mg|mcg|g|ml|l|litres?|units?|u|iu|kg|cm|tabs?|tablets?|caps?|puffs?|drops?|mmol|bd|od|tds|qds|hrs?|h|min"
+    r"|days?|weeks?|months?|years?|y)"
 )
-_FURTHER = re.compile(
-    rf"(?:[ \t,，、|→>–/:：-]|[(（][^()（）\n]{{0,16}}[)）]|\b(?:{in_words(table('records')['trend']['en'])})\b"
-    rf"|{in_characters(table('records')['trend']['zh'])}|(?:mmol|umol|µmol|mg|g|ml|miu|iu)/[a-z0-9./²]+|mmhg|%|x10\S+){{1,24}}?"
-    r"(?<![\d.])\d{1,4}(?:\.\d+)?(?:/\d{2,3})?(?![\d:]|\.\d|/\d|\s?[-–]\s?\d|\s?(?:hrs?|h|days?|weeks?|months?|天|周|月|年|日)\b)"
+_FURTHER = re.compile(  # "INR 3.4 -> 5.8", "K 5.2 on admission, 6.7", "eGFR 31 24"; not "INR 2.4, 5 mg"
+    rf"[ \t]*{_UNIT}?(?:[ \t]*[,，、:]?[ \t]*{_TREND}[ \t]*[,，、:]?(?:[ \t]*{_TREND}){{0,3}}[ \t]*|[ \t]+)"
+    rf"\d{{1,4}}(?:\.\d+)?(?:/\d{{2,3}})?(?![\d:]|\.\d|/\d|\s?[-–]\s?\d)"
+    rf"(?![ \t]?{_DOSE}\b(?!/)|[ \t]?[天周月年日片粒支单])"
 )
-_NUMBER = re.compile(r"(?<![\d.–-])\d+(?:\.\d+)?(?:/\d+)?(?!\s?[-–]\s?\d)")  # of no range
+_NUMBER = r"(?<![\d.–-])\d+(?:[.]\d+)?(?:/\d+)?(?!\s?[-–]\s?\d)"  # of no range
 _BRACKET = re.compile(r"[(（][^()（）]*[)）]")
 _CELLS = re.compile(r"[;；]\s*")
-_NUMBER_OF = re.compile(r"(?:HbA1c|SpO2|PaO2|PaCO2|[^\d])+", re.IGNORECASE)  # the name before a value
-_CLAUSE = re.compile(r"[^,，]+")
-_INDENTED = re.compile(r"(?:[ \t]+[^\s:：][^:：\n]*\n?)*")  # further lines of a list
-_SENTENCE = re.compile(r"(?:[^.。;；\n]|\.(?=\S))+")
+_CLAUSE = re.compile(r"[^,]+")
+_INDENTED = re.compile(r"(?:[ \t]+[^\s:][^:\n]*\n?)*")  # further lines of a list
+_SENTENCE = re.compile(r"(?:[^.。;\n]|\.(?=\S))+")
 
 
 # --- the record -------------------------------------------------------------------------------------------------------
@@ -80,34 +106,43 @@ _SENTENCE = re.compile(r"(?:[^.。;；\n]|\.(?=\S))+")
 
 def names_in(text: str) -> tuple[RecordName, ...]:
     """The names in a record, in order, without overlaps; none of a family history."""
-    text = _FAMILY.sub(lambda history: " " * len(history[0]), text)
-    folded = fold(aligned(text))
-    spans = [*allergy_spans(text)]
-    allergic = {span for place in spans for span in _allergens(folded, *place)}
+    folded = _readable(text)
+    spans = [*allergy_spans(folded)]
+    allergic = {start for place in spans for start in _allergens(folded, *place)}
     denied_ones = {place for start, end, _ in spans for place in _denied_allergens(folded, start, end)}
     found: list[RecordName] = []
     for one in medicines.mentions(folded):
-        if one.start in denied_ones:
-            continue
-        kind = NameKind.ALLERGY if (one.start, one.end) in allergic else NameKind.MEDICINE
-        if one.is_medicine or (not one.ingredients and _has_members(one)):
+        kind = NameKind.ALLERGY if one.start in allergic else NameKind.MEDICINE
+        is_known = one.is_medicine or (not one.ingredients and _has_members(one))
+        if is_known and one.start not in denied_ones and one.written not in _NO_MEDICINE:
             found.append(RecordName(kind, one.ingredients or one.classes, one.start, one.end))
     found += _values(folded, {place for one in found for place in range(one.start, one.end)})
     for thing in synonyms.named(folded):
         is_condition = synonyms.is_in("conditions", thing.written) or thing.written in _pregnancy()
-        is_condition = is_condition and not _REACTION.search(thing.written)  # an allergy has its own part
-        if is_condition and not measures.mentioned(thing.written) and not _is_of_another(folded, thing.start):
+        is_other = bool(_REACTION.search(thing.written) or measures.mentioned(thing.written))
+        if is_condition and not is_other and not _is_of_another(folded, thing.start, thing.end):
             found.append(RecordName(NameKind.CONDITION, thing.names, thing.start, thing.end))
     for said in _PREGNANT.finditer(folded):
         found.append(RecordName(NameKind.CONDITION, tuple(sorted(_pregnancy())), *said.span()))
     return tuple(_without_overlaps(found))
 
 
-def _is_of_another(folded: str, place: int) -> bool:
-    """Whether a condition is denied, or its sentence speaks of a relative."""
-    start = max(folded.rfind(end, 0, place) for end in "\n.。;；") + 1
-    stop = min((at for end in "\n。;；" if (at := folded.find(end, place)) >= 0), default=len(folded))
-    return denied(folded[start:stop], place - start) or bool(_RELATIVE.search(folded, start, stop))
+def _readable(text: str) -> str:
+    """``text`` folded, of the same length, with blanks for a family history."""
+    return _FAMILY.sub(lambda history: " " * len(history[0]), _folded(text))
+
+
+def _folded(text: str) -> str:
+    """``text`` folded, of the same length, with points for the dots of British numbers ("2·4")."""
+    return re.sub(r"(?<=\d)[·∙](?=\d)", ".", fold(aligned(text)))
+
+
+def _is_of_another(folded: str, start: int, end: int) -> bool:
+    """Whether a condition is denied, is a test ("pregnancy test"), or stands behind a relative in its clause."""
+    before = re.split(r"\n|[.;](?=\s)|[。；]", folded[max(0, start - SENTENCE) : start])[-1]
+    after = re.split(r"\n|[.;](?=\s)|[。；]", folded[end : end + SENTENCE])[0]
+    relative = _RELATIVE.search(re.split(r"[,，]", before)[-1])
+    return bool(relative) or after.startswith(" test") or denied(before + folded[start:end] + after, len(before))
 
 
 def _has_members(one: medicines.Mention) -> bool:
@@ -124,7 +159,7 @@ def _values(folded: str, covered: Set[int]) -> Iterator[RecordName]:
         name = re.compile(measures.by_name(of[0]).pattern).match(folded, start)
         if covered.isdisjoint(range(start, name.end() + 1 if name else end)):
             end = len(folded[:end].rstrip())
-            while further := _FURTHER.match(folded, end):  # "INR 3.4 -> 5.8", "BP lying 118/62, standing 92/50"
+            while further := _FURTHER.match(folded, end):
                 end = further.end()
             yield RecordName(NameKind.VALUE, tuple(of), start, end)
 
@@ -150,59 +185,82 @@ def speaks_of_a_child(text: str) -> bool:
 
 @cache
 def _pregnancy() -> Set[str]:
-    return frozenset(synonyms.population("pregnancy") or synonyms.population("pregnant"))
+    return frozenset(synonyms.population("pregnancy"))
 
 
-def allergy_spans(text: str) -> Iterator[tuple[int, int, bool]]:
-    """The places that speak of an allergy: lists under such a heading (True), and sentences with a word for a reaction
-    outside of them.
+def allergy_spans(folded: str) -> Iterator[tuple[int, int, bool]]:
+    """The places of a folded text that speak of an allergy: lists under such a heading (True), and other sentences with
+    a word for a reaction.
     """
-    covered = list[tuple[int, int]]()
-    for heading in _ALLERGIES.finditer(text):
-        line = text.find("\n", heading.end()) + 1 or len(text)
-        if text[heading.end() : line].strip():
-            end = _next_label(text, heading.end(), line)
-            covered.append((heading.start(), _INDENTED.match(text, line).end() if end == line else end))  # type: ignore[union-attr]
-        else:  # the list is below
-            covered.append((line, _next_label(text, line, len(text))))
+    covered = [_list_below(folded, heading.start(), heading.end()) for heading in _ALLERGIES.finditer(folded)]
+    covered = [(start, end) for start, end in covered if start < end]
     yield from ((*place, True) for place in covered)
-    for sentence in _SENTENCE.finditer(text):
-        inside = any(first <= sentence.start() and sentence.end() <= last for first, last in covered)
+    starts = iter([*covered, (len(folded), len(folded))])
+    first, last = next(starts)
+    for sentence in _SENTENCE.finditer(folded):
+        while sentence.start() >= last and last < len(folded):
+            first, last = next(starts)
+        inside = first <= sentence.start() and sentence.end() <= last
         if not inside and _REACTION.search(sentence[0]):
             yield *sentence.span(), False
 
 
-def _next_label(text: str, start: int, end: int) -> int:
+def _list_below(folded: str, start: int, end: int) -> tuple[int, int]:
+    """The list of a heading at ``start:end``: its sentence and indented lines, or lines below up to the next heading;
+    empty if it says that there is none, and without what stands with a dose.
+    """
+    line = folded.find("\n", end) + 1 or len(folded)
+    if folded[end:line].strip():
+        if _NONE.match(folded, end):
+            return end, end
+        sentence = re.compile(r"\.(?=\s)|。").search(folded, end, line)
+        last = _next_label(folded, end, sentence.start() if sentence else line)
+        indented = _INDENTED.match(folded, line) if last == line else None
+        last = indented.end() if indented else last
+    else:
+        start, last = line, _next_label(folded, line, len(folded))
+        if _NONE.match(folded, start):
+            return start, start
+    dosed = (one.start for one in medicines.mentions(folded[end:last]) if _DOSED.match(folded, end + one.end))
+    return start, end + next(dosed, last - end)
+
+
+_DOSED = re.compile(r"[ \t]*(?:\w{1,12}[ \t]+)?\d[\d.,]*[ \t]?(?:mg|mcg|g|ml|units?|iu|u|毫克|微克|克)\b")
+
+
+def _next_label(folded: str, start: int, end: int) -> int:
     """Where the next label or empty line begins; a medicine is no label: "trimethoprim: rash"."""
-    labels = (one.start() for one in _LABEL.finditer(text, start, end) if not medicines.mentions(one[0]))
+    labels = (one.start() for one in _LABEL.finditer(folded, start, end) if not medicines.mentions(one[0]))
     return next(labels, end)
 
 
-def _allergens(folded: str, start: int, end: int, every: bool) -> Iterator[tuple[int, int]]:
-    """The places of medicines in words on an allergy, but no denied ones: ``every`` one, or of a sentence those that it
+def _allergens(folded: str, start: int, end: int, listed: bool) -> Iterator[int]:
+    """The places of medicines in words on an allergy, but no denied ones: each of a list; of a sentence those that it
     is plainly to, and those of short clauses with a word for a reaction.
     """
     said = folded[start:end]
     plain = {one.start for one in medicines.allergens(said)}
-    clauses = [one.span() for one in _CLAUSE.finditer(said) if len(one[0]) <= CLAUSE and _REACTION.search(one[0])]
-    clauses = [(first, last) for first, last in clauses if not any(first <= place < last for place in plain)]
-    left = medicines.without_denied_allergens(said, said)
-    for one in medicines.mentions(left):
-        if _TREATMENTS & {*one.ingredients}:
+    denying = [one.span() for one in _CLAUSE.finditer(said) if _DENIED.search(one[0])]
+    telling = [one.span() for one in _CLAUSE.finditer(said) if len(one[0]) <= CLAUSE and _REACTION.search(one[0])]
+    telling = [(first, last) for first, last in telling if not any(first <= place < last for place in plain)]
+    for one in medicines.mentions(medicines.without_denied_allergens(said, said)):
+        if _TREATMENTS & {*one.ingredients} or any(first <= one.start < last for first, last in denying):
             continue
-        if every or one.start in plain or any(first <= one.start < last for first, last in clauses):
-            yield start + one.start, start + one.end
+        if listed or one.start in plain or any(first <= one.start < last for first, last in telling):
+            yield start + one.start
 
 
 def _denied_allergens(folded: str, start: int, end: int) -> Set[int]:
     said = folded[start:end]
     left = {one.start for one in medicines.mentions(medicines.without_denied_allergens(said, said))}
-    return {start + one.start for one in medicines.mentions(said) if one.start not in left}
+    denying = [one.span() for one in _CLAUSE.finditer(said) if _DENIED.search(one[0])]
+    every = (one.start for one in medicines.mentions(said))
+    return {start + at for at in every if at not in left or any(first <= at < last for first, last in denying)}
 
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """What a record or a question names, ``words`` as written there, in the clause ``said``.
+    """What a record or a question names, ``words`` as written there, in the clause ``said``; ``values`` each by itself.
 
     ``is_proposed``: only sections on the question name it.
     """
@@ -212,6 +270,7 @@ class Thing:
     words: str
     said: str = ""
     is_proposed: bool = False
+    values: tuple[str, ...] = ()
 
     @property
     def classes(self) -> frozenset[str]:
@@ -229,16 +288,33 @@ class Thing:
 
 
 def things_of(text: str, names: Iterable[RecordName]) -> tuple[Thing, ...]:
-    """What ``names`` of a ``text`` are, each once; without allergies."""
+    """What ``names`` of a ``text`` are, each once, a measure with all its values; without allergies."""
     once: dict[tuple[NameKind, frozenset[str]], Thing] = {}
-    for one in names:
-        if one.kind is not NameKind.ALLERGY:
-            written = " ".join(text[one.start : one.end].split())
-            thing = Thing(one.kind, frozenset(one.keys), written, _clause(text, one))
-            before = once.setdefault((one.kind, frozenset(one.keys)), thing)
-            if one.kind is NameKind.VALUE and written not in before.words:  # the reader sees which is of today
-                once[one.kind, frozenset(one.keys)] = replace(before, words=f"{before.words}; {written}")
+    for one in (it for it in names if it.kind is not NameKind.ALLERGY):
+        key, written = (one.kind, frozenset(one.keys)), " ".join(text[one.start : one.end].split())
+        values = _each_value(written, one.keys[0]) if one.kind is NameKind.VALUE else ()
+        if key not in once:
+            once[key] = Thing(*key, written, _clause(text, one), values=values)
+        elif values and written not in once[key].words:  # the reader sees which is of today
+            before = once[key]
+            once[key] = replace(before, words=f"{before.words}; {written}", values=(*before.values, *values))
     return tuple(once.values())
+
+
+def _each_value(written: str, measure: str) -> tuple[str, ...]:
+    """The name of a measure with each of its numbers: "INR 3.4", "INR 5.8" of "INR 3.4 (10/10) -> 5.8".
+
+    A number without a unit has that of a later one.
+    """
+    folded = _folded(written)
+    name = re.search(measures.by_name(measure).pattern, folded)
+    start = name.end() if name else 0
+    plain = folded[:start] + _BRACKET.sub(lambda match: " " * len(match[0]), folded[start:])
+    made, unit = list[str](), ""
+    for match in reversed([*re.finditer(rf"(?P<number>{_NUMBER})[ \t]*(?P<unit>{_UNIT})?", plain[start:])]):
+        unit = match["unit"] or unit
+        made.append(f"{written[:start].strip()} {match['number']} {unit}".strip())
+    return tuple(reversed(made))
 
 
 def _clause(text: str, one: RecordName) -> str:
@@ -250,13 +326,15 @@ def _clause(text: str, one: RecordName) -> str:
         start = max(start, *(text.rfind(end, 0, one.start) + 1 for end in ",，、"))
         stop = min(stop, *(at for end in ",，、" if (at := text.find(end, one.end)) >= 0), len(text))
         said = " ".join(text[start:stop].split())
-    return (
-        said
-        if len(said) <= SAID
-        else said[:SAID].rpartition(" ")[0] + " …"
-        if " " in said[:SAID]
-        else said[:SAID] + "…"
-    )
+    return shortened(said, SAID)
+
+
+def shortened(said: str, most: int) -> str:
+    """``said``, or its first ``most`` characters up to a blank."""
+    if len(said) <= most:
+        return said
+    whole, blank, _ = said[:most].rpartition(" ")
+    return f"{whole if blank else said[:most]} …"
 
 
 # --- lines of the library ---------------------------------------------------------------------------------------------
@@ -385,37 +463,44 @@ def pairs(
 ) -> Iterator[TogetherPart]:
     """Lines that warn of a medicine and name something else, one of both of the record; each line once.
 
-    Of a row of a list of medicines a cell must warn and name the other; a value counts if it is in a range that the
-    cell or sentence gives. Of a condition only rows tell, and sentences on a pregnancy.
+    Of a row of a list of medicines a cell must warn and name the other; sentences are of the question's ``language``,
+    and two medicines stand in them as two words. A value counts if it is in a range that the cell or sentence gives. Of
+    a condition only rows tell, and sentences on a pregnancy.
     """
     every = [it for it in (*own, *asked) if it.kind is NameKind.MEDICINE]
-    found: dict[str, list[tuple[Quote, list[Thing]]]] = {}
+    found: dict[Thing, list[tuple[Quote, list[Thing]]]] = {}
     told = set[str]()
-    for one in (it for it in _once(quotes) if warns(it.text) and (it.first or not it.is_row)):
-        for medicine in (it for it in every if (one.first & it.keys if one.first else one.names_widely(it))):
+    lines = (it for it in _once(quotes) if warns(it.text) and (it.first or not it.is_row))
+    for one in (it for it in lines if it.first or detect(it.text) == language):
+        for medicine in (it for it in every if (one.first & it.keys if one.first else one.names(it))):
             beside = [*own, *every] if medicine in own else own
-            others = [it for it in dict.fromkeys(beside) if _is_another(it, medicine) and _warns_of(one, it)]
+            others = [it for it in dict.fromkeys(beside) if _is_another(it, medicine) and _warns_of(one, it, medicine)]
             if others and one.text not in told:
                 told.add(one.text)
-                found.setdefault(medicine.words, []).append((one, others))
-    for words, lines in found.items():
-        kept = {one: others for one, others in lines if one in _of_language([it for it, _ in lines], language)}
-        kept = dict([*kept.items()][:ROWS])
-        named = tuple(dict.fromkeys(it.words for others in kept.values() for it in others))
-        yield TogetherPart(words, named, tuple(dict.fromkeys(one.statement for one in kept)), is_warning=True)
+                found.setdefault(medicine, []).append((one, others))
+    for medicine, with_others in found.items():
+        with_others.sort(key=lambda it: (not it[0].first, all(one.kind is not NameKind.VALUE for one in it[1])))
+        kept = with_others[:WARNINGS]
+        partners = {fold(it.words): it for _, others in kept for it in others}.values()
+        named = tuple(it.words for it in partners if not it.is_proposed)
+        further = tuple(it.words for it in partners if it.is_proposed)
+        statements = tuple(dict.fromkeys(one.statement for one, _ in kept))
+        own_words = dict.fromkeys(it.said for it in (medicine, *partners) if it in own and it.kind is NameKind.MEDICINE)
+        yield TogetherPart(medicine.words, named, statements, further, " · ".join(own_words), is_warning=True)
 
 
-def _warns_of(line: Quote, thing: Thing) -> bool:
-    """Whether a line, or a cell of a row, that warns names ``thing``."""
-    texts = (
-        [re.split("[:：]", cell, maxsplit=1)[-1] for cell in _CELLS.split(line.text)[1:]] if line.first else [line.text]
-    )
+def _warns_of(line: Quote, thing: Thing, medicine: Thing) -> bool:
+    """Whether a line, or a cell of a row, that warns of a ``medicine`` names ``thing``."""
     if thing.kind is NameKind.CONDITION and not (line.first or thing.keys & _pregnancy()):
         return False
-    cells = (Quote(text, line.statement) for text in texts if warns(text))
+    texts = [re.split("[:：]", it, maxsplit=1)[-1] for it in _CELLS.split(line.text)[1:]] if line.first else [line.text]
+    cells = [Quote(text, line.statement) for text in texts if warns(text)]
     if thing.kind is NameKind.VALUE:
-        return any(_holds(cell, said) for cell in cells for said in _each_value(thing.words))
-    return any(cell.names(thing) or cell.names_widely(thing) for cell in cells)
+        return any(_holds(cell, thing, said) for cell in cells for said in thing.values)
+    if thing.kind is NameKind.MEDICINE and not line.first:
+        words = {*medicines.named_in(medicine.words, line.text), *medicines.named_in(thing.words, line.text)}
+        return line.names(thing) and len(words) > 1
+    return any(cell.names(thing) for cell in cells)
 
 
 def _named_with(medicine: Thing, others: Sequence[Thing], line: Quote) -> list[Thing]:
@@ -447,11 +532,10 @@ def ranges(
     lines = [one for one in _once(quotes) if not (one.wider or any(it.classes for it in one.medicines))]
     together: dict[tuple[bool, tuple[Statement, ...]], list[str]] = {}
     for value in (it for it in own if it.kind is NameKind.VALUE):
-        each = _each_value(value.words)
-        dangerous = [one for one in each if urgent(one)]
+        dangerous = [one for one in value.values if urgent(one)]
         of = [measures.by_name(name) for name in sorted(value.keys)]
         giving = [one for one in lines if any(measures.gives_reference(one.text, it) for it in of)]
-        holding = [one for one in lines if any(_holds(one, said) for said in dangerous)]
+        holding = [one for one in lines if any(_holds(one, value, said) for said in dangerous)]
         found = _of_language([*dict.fromkeys((*holding, *giving))], language)
         statements = tuple(dict.fromkeys(one.statement for one in found))[:OF_VALUE]
         if statements or dangerous:
@@ -460,18 +544,10 @@ def ranges(
         yield RangePart(tuple(words), statements, first)
 
 
-def _each_value(words: str) -> list[str]:
-    """The name of a value with each of its numbers: "INR 3.4", "INR 5.8" of "INR 3.4 -> 5.8"."""
-    words = _BRACKET.sub(" ", words)
-    name = _NUMBER_OF.match(words)
-    start = name.end() if name else 0
-    numbers = [*_NUMBER.finditer(words, start)]
-    unit = words[numbers[-1].end() :] if numbers else ""
-    return [words[:start] + one[0] + unit for one in numbers] or [words]
-
-
-def _holds(line: Quote, said: str) -> bool:
-    known = measures.measured(fold(aligned(said)))
+def _holds(line: Quote, value: Thing, said: str) -> bool:
+    """Whether ``line`` gives a range that holds ``said`` of a ``value``, if need be in the measure's usual unit."""
+    unit = measures.by_name(min(value.keys)).unit
+    known = next(filter(None, ([*measures.measured(fold(aligned(it)))] for it in (said, f"{said} {unit}"))), [])
     return any(measures.falls_in_sentence(line.text, measures.by_name(one.name), one.value) for one in known)
 
 
@@ -488,21 +564,23 @@ def _of_language(found: Sequence[Quote], language: str) -> list[Quote]:
     return [one for one in found if detect(one.text) == language] or [*found]
 
 
-def allergens(text: str) -> Iterator[tuple[str, str, str]]:
-    """The words of ``text`` on each allergy or reaction, the medicines named in them, and those named elsewhere."""
-    folded = fold(aligned(text))
-    taken = [one for one in names_in(text) if one.kind is NameKind.MEDICINE]
-    for start, end, _ in allergy_spans(text):
-        if own := [text[slice(*place)] for place in _allergens(folded, start, end, every=True)]:
-            others = [text[it.start : it.end] for it in taken if not start <= it.start < end]
-            yield text[start:end].strip(), " ; ".join(own), " ; ".join(others)
+def allergens(text: str) -> Iterator[tuple[str, str, str, bool]]:
+    """The words of ``text`` on each allergy or reaction, the medicines that it is to, those named elsewhere, and
+    whether a heading says so.
+    """
+    names = names_in(text)
+    for start, end, listed in allergy_spans(_readable(text)):
+        inside = [it for it in names if start <= it.start < end]
+        own = " ; ".join(text[it.start : it.end] for it in inside if it.kind is NameKind.ALLERGY)
+        others = (it for it in names if it.kind is NameKind.MEDICINE and it not in inside)
+        yield " ".join(text[start:end].split()), own, " ; ".join(text[it.start : it.end] for it in others), listed
 
 
 def allergies(text: str, quotes: Sequence[Quote], language: str) -> Iterator[AllergyPart]:
     """The record's words on allergies to medicines in ``quotes``, with what these quote, or to its own medicines."""
     told = set[tuple[str, ...]]()
-    for said, own, others in allergens(text):
-        words = " ".join(said.split())[:WORDS]
+    for said, own, others, _ in allergens(text):
+        words = shortened(said, WORDS)
         if prescribed := medicines.met_by(own, others):
             yield AllergyPart(own, prescribed)
         met = {one: found for one in quotes if (found := medicines.met_by(own, one.text))}

@@ -33,7 +33,6 @@ OLDER = {
         ("NearestPart", "EffectPart", "ApplicabilityPart", "CautionPart", "EntryPart", "ValuePart", "UnexplainedPart"),
         TYPE,
     ),
-    "AllergyPart": "allergy",
     "InteractionPart": "entry",
     "RecordPart": "entries",
 }
@@ -146,6 +145,9 @@ class Codec:
             return frozenset(self._tagged(item) for item in value["value"])
         if value[TYPE] == "mapping":
             return {self._tagged(name): self._tagged(item) for name, item in value["value"]}
+        if value[TYPE] == "AllergyPart" and isinstance(value.get("allergy"), dict):  # of 0.1.0; a release depends on it
+            kept = {name: item for name, item in value.items() if name != "allergy"}
+            value = kept | {"words": value["allergy"].get("words", "")}
         if OLDER.get(value[TYPE]) in value:
             value = {TYPE: "OlderPart", "statements": value.get("statements", [])}
         kind = self._known.get(value[TYPE])

@@ -42,8 +42,9 @@ def record(part: RecordPart, language: str) -> PartView:
     """The record with its names, each with what to search for; and the names that no document has."""
     told = [message("ebm.red")] if any(one.kind is NameKind.ALLERGY for one in part.names) else []
     rows = tuple(Row("", words(it, language)) for it in told)
-    title = words(message("ebm.record", count=len(part.names)), language)
-    return PartView(title, rows, folded=True, pieces=tuple(_pieces(part, language)))
+    pieces = tuple(_pieces(part, language))
+    title = words(message("ebm.record", count=sum(bool(one.searched) for one in pieces)), language)
+    return PartView(title, rows, folded=True, pieces=pieces)
 
 
 def _pieces(part: RecordPart, language: str) -> Iterator[Piece]:
@@ -58,6 +59,8 @@ def _pieces(part: RecordPart, language: str) -> Iterator[Piece]:
 
 def _searched(part: RecordPart, one: RecordName, language: str) -> str:
     """The name to search for, without a patient's value."""
+    if one.kind is NameKind.CONDITION and "pregnancy" in one.keys:  # no patient's week
+        return "妊娠" if language == "zh" else "pregnancy"
     if one.kind is not NameKind.VALUE:
         return _written(part, one)
     measure = measures.by_name(one.keys[0])
@@ -79,9 +82,9 @@ def interaction(part: InteractionPart, language: str) -> PartView:
     return _first(message("ebm.interaction", words=part.words, name=part.named, source=part.source), (), language)
 
 
-def _first(told: Message, statements: Sequence[Statement], language: str) -> PartView:
-    """A part that is to be seen before anything else."""
-    row = Row("", words(told, language))
+def _first(told: Message, statements: Sequence[Statement], language: str, said: str = "") -> PartView:
+    """A part that is to be seen before anything else, with what the record ``said``."""
+    row = Row("", words(told, language), words(message("ebm.record_says", words=said), language) if said else "")
     return PartView(
         words(message("ebm.check_first"), language), (row,), _statements(statements, language), warning=True
     )
@@ -90,10 +93,11 @@ def _first(told: Message, statements: Sequence[Statement], language: str) -> Par
 def together(part: TogetherPart, language: str) -> PartView:
     """A medicine of the record, and lines that name it with something else."""
     if part.is_warning:
-        return _first(message("ebm.pair", words=part.words, names=part.named), part.statements, language)
+        of_sections = (words(message("ebm.of_sections", name=name), language) for name in part.further)
+        warning = message("ebm.pair", words=part.words, names=(*part.named, *of_sections))
+        return _first(warning, part.statements, language, part.said)
     title, code = words(message("ebm.together" if part.is_own else "ebm.not_own"), language), "ebm.alone"
-    told = list[Message]()
-    told += [message("ebm.record_says", words=part.said)] if part.said and part.said != part.words else []
+    told = [message("ebm.record_says", words=part.said)] if part.said and part.said != part.words else []
     told += [message("ebm.together_with", names=part.named)] if part.named else []
     told += [message("ebm.together_further", names=part.further)] if part.further else []
     told += [message(code)] if not (part.named or part.further or part.statements) else []

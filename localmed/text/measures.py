@@ -290,11 +290,6 @@ def _bounds() -> Mapping[str, tuple[float | None, float | None]]:
     return {measure.name: (low, high) for code, measure in of.items() for low, high in (bounds[code],) if measure}
 
 
-def gives_any_range(text: str, measure: Measure) -> bool:
-    """Whether ``text`` gives a range, a target or a reference range for ``measure``."""
-    return any(_given(text, measure, alone=True, targets=words) for words in (None, _TARGET, _REFERENCE))
-
-
 def gives_reference(text: str, measure: Measure) -> bool:
     """Whether ``text`` gives a reference range for ``measure``."""
     return bool(_given(text, measure, alone=True, targets=_REFERENCE))

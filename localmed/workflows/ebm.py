@@ -64,7 +64,7 @@ from localmed.workflows.finding import Plan, cared, refused, screened
 from localmed.workflows.flow import Flow, LookUp, Naming, Step, asked
 from localmed.workflows.receipts import NEAREST, best_of, merged, own, receipts, renumbered
 
-SEARCHED = 30  # medicines of the record, and values, that are searched for
+SEARCHED = 100  # medicines of the record, and values, that are searched for
 LOOKED_UP = 4  # medicines looked up for interactions with those of the record
 OF_TIER = 8  # sections of each tier: a ward's protocol has several
 OF_NAME = 40  # passages for each name
@@ -91,7 +91,8 @@ class Case:
             others = others.replace(one.written, " ")
         if self.record is None or self._conditions or len(content_words(others)) >= SHORT:
             return self.question
-        named = [it.words for it in self.own if it.kind is NameKind.CONDITION]
+        of_record = (it.words for it in self.own if it.kind is NameKind.CONDITION)
+        named = [words for words in of_record if not words[0].isdigit()]  # "27+4 weeks" is no search
         return " ".join((self.question, *named[:SEARCHED_CONDITIONS]))
 
     @cached_property
@@ -233,7 +234,8 @@ def _sort_by_medicine(
 def _absent(parts: Iterable[Part]) -> tuple[str, ...]:
     """The names of the record that no document has, as written."""
     records = (part for part in parts if isinstance(part, RecordPart))
-    named = (one.text[it.start : it.end] for one in records for it in one.names if it.start in one.absent)
+    absent = ((one.text, it) for one in records for it in one.names if it.start in one.absent)
+    named = (text[it.start : it.end] for text, it in absent if it.kind is not NameKind.VALUE)
     return tuple(dict.fromkeys(" ".join(name.split()) for name in named))
 
 
@@ -259,8 +261,8 @@ def _not_judged(case: Case, plan: Plan, absent: tuple[str, ...]) -> NotJudgedPar
     if case.record is None:
         return NotJudgedPart((message("ebm.no_record"),))
     unread = (message("ebm.fit_not_written"),) if plan.chat and WRITE.name not in plan.chat else ()
-    allergic = dict.fromkeys(case.record.text[it.start : it.end] for it in case.names if it.kind is NameKind.ALLERGY)
-    read = message("ebm.allergies_read", names=tuple(allergic)) if allergic else message("ebm.no_allergies_read")
+    said = tuple(f"“{record.shortened(words, record.WORDS)}”" for words, *_ in record.allergens(case.record.text))
+    read = message("ebm.allergies_read", words=said) if said else message("ebm.no_allergies_read")
     lacking = (message("ebm.absent", names=absent),) if absent else ()
     return NotJudgedPart((read, *lacking, message("ebm.looked_up"), *unread), first=True)
 

@@ -54,7 +54,7 @@ def third_notes_row() -> Row:
         text = read(note["text"].encode()).text
         names = names_in(text)
         taken = " ; ".join(text[one.start : one.end].lower() for one in names if one.kind is NameKind.MEDICINE)
-        allergic = " ; ".join(own.lower() for _, own, _ in allergens(text))
+        allergic = " ; ".join(own.lower() for _, own, _, _ in allergens(text))
         values = {key for one in names if one.kind is NameKind.VALUE for key in one.keys}
         for name, listed, there in (
             ("medicines", note["medications"], lambda it, known=taken: _is_named(it, known)),

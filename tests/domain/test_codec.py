@@ -113,7 +113,6 @@ def test_a_field_that_an_earlier_version_wrote_and_that_is_gone_is_not_read() ->
     [
         ("NearestPart", {}),
         ("CautionPart", {"entry": {"kind": "medicine"}, "named": ["warfarin"]}),
-        ("AllergyPart", {"allergy": {"kind": "allergy", "text": "latex"}, "named": ["latex"]}),
         ("InteractionPart", {"entry": {"kind": "medicine"}}),
         ("RecordPart", {"entries": []}),
     ],
@@ -125,6 +124,14 @@ def test_a_part_that_only_earlier_versions_wrote_is_read_with_its_sentences(name
     written["parts"][0] |= {"type": name, **gone}
     assert answer_of(written, authentic=True) == kept
     assert [one.text for one in view(kept, "zh").parts[0].statements] == [one.text for one in statements]
+
+
+def test_an_allergy_of_an_earlier_version_keeps_its_words() -> None:
+    kept = replace(sample(), parts=(part_types.AllergyPart("allergic to penicillin", ("amoxicillin",)),))
+    written = answer_json(kept)
+    del written["parts"][0]["words"]
+    written["parts"][0]["allergy"] = {"kind": "allergy", "words": "allergic to penicillin", "text": "penicillin"}
+    assert answer_of(written, authentic=True) == kept
 
 
 def test_a_field_that_an_earlier_version_did_not_write_has_its_default() -> None:

@@ -161,10 +161,11 @@ def test_ccda() -> None:
 
 
 def test_a_section_without_entries_is_read_as_prose() -> None:
-    none = section("48765-2", "<text>There are no known allergies.</text>")
+    none = section("48765-2", f"<text>Penicillin: anaphylaxis. {'No food allergy. ' * 10}Codeine: rash.</text>")
     prose = section("10160-0", "<text>Warfarin, digoxin</text>")
     record = read(ccda(none + prose))
-    assert "Allergies: none" in record.text
+    assert "Penicillin: anaphylaxis. No food" in record.text, "it denies a part only"
+    assert "Codeine: rash." in record.text, "to its end"
     assert "Medicines:\n- Warfarin, digoxin" in record.text
 
 

@@ -233,7 +233,7 @@ def test_lines_of_the_library_on_the_records_medicines_are_cited_with_their_para
     row = passage("Do not give clarithromycin with warfarin. Check the INR.\nAmoxicillin: with food.", "Formulary")
     answer, requests = run(question="Which antibiotic?", tiers={"guidelines": proposed}, naming=(row,))
     pair, told, _ = (one for one in answer.parts if isinstance(one, TogetherPart))
-    assert (pair.words, pair.named, pair.is_warning) == ("warfarin", ("Clarithromycin",), True)
+    assert (pair.words, pair.further, pair.is_warning) == ("warfarin", ("Clarithromycin",), True)
     assert answer.parts[0] == pair
     assert (told.words, told.further) == ("warfarin", ("Clarithromycin",)), "which only sections name"
     assert [one.text for one in told.statements] == ["Do not give clarithromycin with warfarin. Check the INR."]

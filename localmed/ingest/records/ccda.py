@@ -11,7 +11,7 @@ the patient's text in the error.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from xml.etree.ElementTree import Element, ParseError
 
 from defusedxml.common import DefusedXmlException
@@ -32,7 +32,6 @@ _SECTIONS = {  # LOINC code -> what it holds
     "8716-3": "results",
 }
 _SEXES = {"F": "female", "M": "male"}
-_NONE = re.compile(r"\bno (?:known |current |active )?|\bnone\b|not on file|无|否认", re.IGNORECASE)
 
 
 def read_ccda(data: bytes) -> PatientRecord:
@@ -50,10 +49,12 @@ def read_ccda(data: bytes) -> PatientRecord:
     for name, section in _sections(root):
         if name == "results":
             results += _results(section)
-            continue
-        names, denied = _LISTS[name](section, as_of)
-        names_by_list[name] += names
-        none_of |= {name} if denied and not names else set()
+        elif name == "allergies":
+            allergies, denied = _allergies(section, as_of)
+            names_by_list[name] += allergies
+            none_of |= {name} if denied and not allergies else set()
+        else:
+            names_by_list[name] += (_problems if name == "problems" else _medications)(section, as_of)
     patient = targets[0]
     age = years(_date(patient.find(_path("birthTime"))), as_of)
     sex = _SEXES.get(_attribute(patient.find(_path("administrativeGenderCode")), "code"), "")
@@ -80,7 +81,7 @@ def _sections(root: Element) -> Iterator[tuple[str, Element]]:
             yield name, section
 
 
-def _problems(section: Element, as_of: str) -> tuple[list[str], bool]:
+def _problems(section: Element, as_of: str) -> list[str]:
     narrative = _narrative(section)
     names = []
     for entry in section.findall(_path("entry")):
@@ -93,7 +94,7 @@ def _problems(section: Element, as_of: str) -> tuple[list[str], bool]:
     return _or_prose(names, section)
 
 
-def _medications(section: Element, as_of: str) -> tuple[list[str], bool]:
+def _medications(section: Element, as_of: str) -> list[str]:
     narrative = _narrative(section)
     names = []
     for medication in section.iter(f"{NS}substanceAdministration"):
@@ -106,6 +107,7 @@ def _medications(section: Element, as_of: str) -> tuple[list[str], bool]:
 
 
 def _allergies(section: Element, as_of: str) -> tuple[list[str], bool]:
+    """The allergies, and whether one is denied."""
     narrative = _narrative(section)
     names, denied = [], False
     for observation in section.iter(f"{NS}observation"):
@@ -115,26 +117,15 @@ def _allergies(section: Element, as_of: str) -> tuple[list[str], bool]:
             continue
         code = entity.find(_path("code"))
         names.append((_name(code, narrative) if code is not None else "") or entity.findtext(_path("name"), ""))
-    names, none = _or_prose(names, section)
-    return names, none or denied
+    return _or_prose(names, section), denied
 
 
-_LISTS: dict[str, Callable[[Element, str], tuple[list[str], bool]]] = {
-    "problems": _problems,
-    "medications": _medications,
-    "allergies": _allergies,
-}
-
-
-def _or_prose(names: list[str], section: Element) -> tuple[list[str], bool]:
-    """The names of the coded entries; without entries, the section's prose as one, or its denial."""
+def _or_prose(names: list[str], section: Element) -> list[str]:
+    """The names of the coded entries; without entries, the section's prose as one."""
     if names or section.find(_path("entry")) is not None:
-        return list(filter(None, names)), False
+        return list(filter(None, names))
     text = section.find(_path("text"))
-    prose = " ".join("".join(text.itertext()).split()) if text is not None else ""
-    if not prose or _NONE.search(prose):
-        return [], bool(prose)
-    return [prose], False
+    return [" ".join(" ".join(text.itertext()).split())] if text is not None else []
 
 
 def _results(section: Element) -> Iterator[Measured]:

@@ -17,7 +17,7 @@ from localmed.text.language import aligned, detect, fold
 
 ENTRIES = 200  # of each list; a long record names 50 problems
 LONGEST = 1_000  # characters of an entry looked at
-ENTRY_CHARACTERS = 120  # of one entry; the longest names of medicines have about 100
+ENTRY_CHARACTERS = 2_000  # of one entry, which may be the prose of a whole list
 HEADINGS = {"problems": "Problems", "medications": "Medicines", "allergies": "Allergies"}
 
 WIDEST = 120  # mmHg between systolic and diastolic; more is rare even with a leaking aortic valve
@@ -132,7 +132,9 @@ _CHINESE_LABELS = (
 # A value ends with the line, at the next comma or the next label.
 _LABELLED = re.compile(
     rf"(?P<label>\b(?:{_LABELS})\s*[:：#]|(?:{_CHINESE_LABELS})\s*[:：])[ \t]*"
-    r"(?P<value>(?:(?!\s+(?:[男女]|性别|年龄|(?:fe)?male\b|(?:age|sex|gender)\s*[:：])|[.。]\s+(?:age|sex|gender|dob|mrn|problems|allerg\w+|medic\w+)\b)[^\n;；，,|])+)",
+    r"(?P<value>(?:(?!\s+(?:[男女]|性别|年龄|过敏史|(?:fe)?male\b|\d{1,3}(?:[mfy]\b|yo\b|岁)"
+    r"|(?:age|sex|gender|allerg\w+|meds|medic\w+|dh|pmh)\s*[:：])"
+    r"|[.。]\s+(?:age|sex|gender|dob|mrn|problems|allerg\w+|medic\w+)\b)[^\n;；，,|])+)",
     re.IGNORECASE,
 )
 _TITLED = re.compile(r"\b(Mr|Mrs|Ms|Miss|Dr|Prof)\.?\s+[A-Z][\w'-]+(?:\s+[A-Z][\w'-]+)?")
