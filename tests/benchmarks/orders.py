@@ -66,7 +66,7 @@ def third_notes_row() -> Row:
     counts = ", ".join(f"{name} {found[name]} of {count}" for name, count in held.items())
     how = (
         f"{len(notes)} notes as pasted on a ward, in English and Chinese, by a third author who had seen no rules; "
-        "allergies to what is no medicine (latex, plasters) are not looked for"
+        "9 of the allergies are to no medicine (latex, plasters, foods) and are not looked for"
     )
     return Row("What a third author's notes name and is found", "-", counts, "-", how)
 
