@@ -576,6 +576,20 @@ def allergens(text: str) -> Iterator[tuple[str, str, str, bool]]:
         yield " ".join(text[start:end].split()), own, " ; ".join(text[it.start : it.end] for it in others), listed
 
 
+def said_of_allergies(text: str) -> tuple[str, ...]:
+    """What ``text`` says of allergies and reactions, as written: under a heading all of its line up to the next label,
+    for a list may name what is no medicine ("Latex").
+    """
+    folded = _readable(text)
+    quoted, last = list[str](), 0
+    for start, end, listed in sorted(allergy_spans(folded)):
+        if start >= last and not _ALLERGIES.fullmatch(folded, start, end):
+            line = folded.find("\n", end - 1)
+            last = _next_label(folded, end, line if line >= 0 else len(folded)) if listed else end
+            quoted.append(shortened(" ".join(text[start:last].split()), WORDS))
+    return tuple(dict.fromkeys(quoted))
+
+
 def allergies(text: str, quotes: Sequence[Quote], language: str) -> Iterator[AllergyPart]:
     """The record's words on allergies to medicines in ``quotes``, with what these quote, or to its own medicines."""
     told = set[tuple[str, ...]]()

@@ -261,7 +261,7 @@ def _not_judged(case: Case, plan: Plan, absent: tuple[str, ...]) -> NotJudgedPar
     if case.record is None:
         return NotJudgedPart((message("ebm.no_record"),))
     unread = (message("ebm.fit_not_written"),) if plan.chat and WRITE.name not in plan.chat else ()
-    said = tuple(f"“{record.shortened(words, record.WORDS)}”" for words, *_ in record.allergens(case.record.text))
+    said = tuple(f"“{words}”" for words in record.said_of_allergies(case.record.text))
     read = message("ebm.allergies_read", words=said) if said else message("ebm.no_allergies_read")
     lacking = (message("ebm.absent", names=absent),) if absent else ()
     return NotJudgedPart((read, *lacking, message("ebm.looked_up"), *unread), first=True)

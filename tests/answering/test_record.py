@@ -119,6 +119,22 @@ def test_a_medicine_beside_a_word_for_an_allergy_is_an_allergy(text: str, allerg
     assert of_kind(text, NameKind.ALLERGY) == allergens
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("ALLERGIES: Penicillin - rash (amoxicillin). Co-trimoxazole - rash. Latex.\nDH: ramipril",
+         ["ALLERGIES: Penicillin - rash (amoxicillin). Co-trimoxazole - rash. Latex."]),
+        ("PMH: asthma. Allergies: latex. DH: ramipril", ["Allergies: latex"]),
+        ("Allergies:\n- Penicillin\n- plasters\nMeds: ramipril. Rash after codeine.",
+         ["- Penicillin - plasters", "Rash after codeine"]),
+        ("过敏史：青霉素过敏；乳胶。\n口服华法林", ["过敏史：青霉素过敏；乳胶。"]),
+        ("Takes ramipril", []),
+    ],
+)  # fmt: skip
+def test_what_a_record_says_of_allergies_is_quoted_to_the_end_of_its_line(text: str, said: list[str]) -> None:
+    assert [*record.said_of_allergies(text)] == said
+
+
 def test_a_family_history_names_nothing() -> None:
     assert of_kind("FH: mother T2DM on metformin\nDH: ramipril") == ["ramipril"]
     assert of_kind("家族史：父亲服用华法林。用药史：氨氯地平") == ["氨氯地平"]
