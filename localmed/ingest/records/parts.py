@@ -25,10 +25,11 @@ _QUALIFIER = re.compile(r"\s*\((?:disorder|finding|procedure|situation|substance
 
 
 def of_prose(text: str) -> PatientRecord:
-    """The record in ``text`` without identifiers, with notes on values that cannot be true."""
+    """The record in ``text`` without identifiers, with notes on values that cannot be true and on what was struck."""
     struck = strike_identifiers(text)
     _, notes = newest_results(measures.measured(fold(aligned(struck))), detect(struck))
-    return PatientRecord(struck, notes)
+    left_out = (message("explain.struck", mark=STRUCK),) if STRUCK in struck else ()
+    return PatientRecord(struck, (*notes, *left_out))
 
 
 def person_of(age: float | None, sex: str) -> dict[str, str]:
