@@ -109,12 +109,12 @@ def names_in(text: str) -> tuple[RecordName, ...]:
     folded = _readable(text)
     spans = [*allergy_spans(folded)]
     allergic = {start for place in spans for start in _allergens(folded, *place)}
-    denied_ones = {place for start, end, _ in spans for place in _denied_allergens(folded, start, end)}
+    no_names = {place for start, end, _ in spans for place in _denied_allergens(folded, start, end)}
     found: list[RecordName] = []
     for one in medicines.mentions(folded):
         kind = NameKind.ALLERGY if one.start in allergic else NameKind.MEDICINE
         is_known = one.is_medicine or (not one.ingredients and _has_members(one))
-        if is_known and one.start not in denied_ones and one.written not in _NO_MEDICINE:
+        if is_known and one.start not in no_names and one.written not in _NO_MEDICINE:
             found.append(RecordName(kind, one.ingredients or one.classes, one.start, one.end))
     found += _values(folded, {place for one in found for place in range(one.start, one.end)})
     for thing in synonyms.named(folded):
@@ -251,11 +251,17 @@ def _allergens(folded: str, start: int, end: int, listed: bool) -> Iterator[int]
 
 
 def _denied_allergens(folded: str, start: int, end: int) -> Set[int]:
+    """The places of medicines to which there is no allergy, or that treated a reaction."""
     said = folded[start:end]
     left = {one.start for one in medicines.mentions(medicines.without_denied_allergens(said, said))}
     denying = [one.span() for one in _CLAUSE.finditer(said) if _DENIED.search(one[0])]
-    every = (one.start for one in medicines.mentions(said))
-    return {start + at for at in every if at not in left or any(first <= at < last for first, last in denying)}
+    return {
+        start + one.start
+        for one in medicines.mentions(said)
+        if one.start not in left
+        or _TREATMENTS & {*one.ingredients}
+        or any(first <= one.start < last for first, last in denying)
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -463,30 +469,53 @@ def pairs(
 ) -> Iterator[TogetherPart]:
     """Lines that warn of a medicine and name something else, one of both of the record; each line once.
 
-    Of a row of a list of medicines a cell must warn and name the other; sentences are of the question's ``language``,
-    and two medicines stand in them as two words. A value counts if it is in a range that the cell or sentence gives. Of
-    a condition only rows tell, and sentences on a pregnancy.
+    Of a row of a list of medicines a cell must warn and name the other; two medicines stand in a sentence as two words.
+    A value counts if it is in a range that the cell or sentence gives. Of a condition only rows tell, and sentences on
+    a pregnancy. A medicine that only sections propose is told with one of the record alone. Sentences in another
+    language than the question's are told of what no line in that one names.
     """
     every = [it for it in (*own, *asked) if it.kind is NameKind.MEDICINE]
     found: dict[Thing, list[tuple[Quote, list[Thing]]]] = {}
     told = set[str]()
-    lines = (it for it in _once(quotes) if warns(it.text) and (it.first or not it.is_row))
-    for one in (it for it in lines if it.first or detect(it.text) == language):
+    for one in (it for it in _once(quotes) if warns(it.text) and (it.first or not it.is_row)):
         for medicine in (it for it in every if (one.first & it.keys if one.first else one.names(it))):
             beside = [*own, *every] if medicine in own else own
             others = [it for it in dict.fromkeys(beside) if _is_another(it, medicine) and _warns_of(one, it, medicine)]
-            if others and one.text not in told:
+            for about, partners in _by_own(medicine, others) if one.text not in told else ():
                 told.add(one.text)
-                found.setdefault(medicine, []).append((one, others))
+                found.setdefault(about, []).append((one, partners))
     for medicine, with_others in found.items():
-        with_others.sort(key=lambda it: (not it[0].first, all(one.kind is not NameKind.VALUE for one in it[1])))
-        kept = with_others[:WARNINGS]
-        partners = {fold(it.words): it for _, others in kept for it in others}.values()
+        kept = _first_warnings(with_others, language)
+        partners = [*{fold(it.words): it for _, others in kept for it in others}.values()]
         named = tuple(it.words for it in partners if not it.is_proposed)
         further = tuple(it.words for it in partners if it.is_proposed)
         statements = tuple(dict.fromkeys(one.statement for one, _ in kept))
         own_words = dict.fromkeys(it.said for it in (medicine, *partners) if it in own and it.kind is NameKind.MEDICINE)
         yield TogetherPart(medicine.words, named, statements, further, " · ".join(own_words), is_warning=True)
+
+
+def _by_own(medicine: Thing, others: list[Thing]) -> Iterator[tuple[Thing, list[Thing]]]:
+    """A ``medicine`` with ``others``; a proposed one below each medicine of the record among them."""
+    if not medicine.is_proposed:
+        yield from [(medicine, others)] if others else ()
+    else:
+        yield from ((it, [medicine]) for it in others if it.kind is NameKind.MEDICINE)
+
+
+def _first_warnings(lines: list[tuple[Quote, list[Thing]]], language: str) -> list[tuple[Quote, list[Thing]]]:
+    """Rows first, then what is said of values; of sentences in another language those that name something more."""
+
+    def rank(it: tuple[Quote, list[Thing]]) -> tuple[bool, bool, bool]:
+        line, others = it
+        is_foreign = not line.first and detect(line.text) != language
+        return not line.first, is_foreign, all(one.kind is not NameKind.VALUE for one in others)
+
+    kept, named = list[tuple[Quote, list[Thing]]](), set[Thing]()
+    for line, others in sorted(lines, key=rank):
+        if line.first or detect(line.text) == language or not named.issuperset(others):
+            kept.append((line, others))
+            named |= {*others}
+    return kept[:WARNINGS]
 
 
 def _warns_of(line: Quote, thing: Thing, medicine: Thing) -> bool:
@@ -499,7 +528,7 @@ def _warns_of(line: Quote, thing: Thing, medicine: Thing) -> bool:
         return any(_holds(cell, thing, said) for cell in cells for said in thing.values)
     if thing.kind is NameKind.MEDICINE and not line.first:
         words = {*medicines.named_in(medicine.words, line.text), *medicines.named_in(thing.words, line.text)}
-        return line.names(thing) and len(words) > 1
+        return line.names(thing) and (len(words) > 1 or any(fold(line.text).count(word) > 1 for word in words))
     return any(cell.names(thing) for cell in cells)
 
 

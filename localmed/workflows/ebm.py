@@ -236,7 +236,7 @@ def _absent(parts: Iterable[Part]) -> tuple[str, ...]:
     records = (part for part in parts if isinstance(part, RecordPart))
     absent = ((one.text, it) for one in records for it in one.names if it.start in one.absent)
     named = (text[it.start : it.end] for text, it in absent if it.kind is not NameKind.VALUE)
-    return tuple(dict.fromkeys(" ".join(name.split()) for name in named))
+    return tuple({fold(name): " ".join(name.split()) for name in named}.values())
 
 
 def _is_first(part: Part) -> bool:

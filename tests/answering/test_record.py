@@ -164,6 +164,9 @@ def test_a_measure_that_is_named_twice_has_both_values() -> None:
 def test_a_medicine_of_a_denied_allergy_is_no_name() -> None:
     assert of_kind("否认磺胺过敏。口服华法林") == ["华法林"]
     assert of_kind("Penicillin allergy denied. Takes warfarin") == ["warfarin"]
+    assert of_kind("Allergies: penicillin (lip swelling, given adrenaline)") == ["penicillin"], (
+        "nor one that treated it"
+    )
 
 
 def test_a_dot_between_digits_is_a_point() -> None:
@@ -360,6 +363,32 @@ def test_of_a_sentence_that_warns_two_medicines_a_value_or_a_pregnancy_are_told(
         "Ramipril": [lines[0].text, lines[2].text],
         "metformin": [lines[1].text],
     }
+
+
+def warned(text: str, asked: str, *lines: str, language: str = "en", proposed: bool = False) -> list[tuple[str, ...]]:
+    """The medicine of each warning, what it is named with, and the number of its lines."""
+    of_question = [replace(it, is_proposed=proposed) for it in things_of(asked, names_in(asked))]
+    found = record.pairs(things_of(text, names_in(text)), of_question, [quote(line) for line in lines], language)
+    return [(part.words, *part.named, *part.further, str(len(part.statements))) for part in found]
+
+
+def test_a_warning_is_told_in_another_language_than_the_questions_where_no_line_in_that_one_tells_it() -> None:
+    english, chinese = "If eGFR is below 30, stop metformin.", "eGFR低于30时停用二甲双胍。"
+    text = "metformin 1 g, eGFR 24"
+    assert warned(text, "", english, language="zh") == [("metformin", "eGFR 24", "1")]
+    assert warned(text, "", english, chinese, language="zh") == [("metformin", "eGFR 24", "1")]
+
+
+def test_one_word_for_two_medicines_counts_where_it_stands_twice() -> None:
+    twice = "Do not give an anticoagulant to a patient who takes an anticoagulant."
+    assert warned("Warfarin 3 mg", "enoxaparin?", twice) == [("Warfarin", "enoxaparin", "1")]
+    assert warned("Warfarin 3 mg", "enoxaparin?", "Do not give an anticoagulant in bleeding.") == []
+
+
+def test_a_medicine_that_only_sections_propose_is_told_below_the_records_own() -> None:
+    lines = ("Do not give clarithromycin with warfarin.", "Do not give clarithromycin if eGFR is below 30.")
+    found = warned("Warfarin 3 mg, eGFR 24", "clarithromycin", *lines, proposed=True)
+    assert found == [("Warfarin", "clarithromycin", "1")]
 
 
 @pytest.mark.parametrize(
