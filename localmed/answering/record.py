@@ -495,8 +495,12 @@ def pairs(
 
 
 def _by_own(medicine: Thing, others: list[Thing]) -> Iterator[tuple[Thing, list[Thing]]]:
-    """A ``medicine`` with ``others``; a proposed one below each medicine of the record among them."""
+    """A ``medicine`` with ``others``, with proposed ones only where there is no other medicine; a proposed one below
+    each medicine of the record among them.
+    """
     if not medicine.is_proposed:
+        taken = [it for it in others if not it.is_proposed]
+        others = taken if any(it.kind is NameKind.MEDICINE for it in taken) else others
         yield from [(medicine, others)] if others else ()
     else:
         yield from ((it, [medicine]) for it in others if it.kind is NameKind.MEDICINE)

@@ -389,6 +389,8 @@ def test_a_medicine_that_only_sections_propose_is_told_below_the_records_own() -
     lines = ("Do not give clarithromycin with warfarin.", "Do not give clarithromycin if eGFR is below 30.")
     found = warned("Warfarin 3 mg, eGFR 24", "clarithromycin", *lines, proposed=True)
     assert found == [("Warfarin", "clarithromycin", "1")]
+    both = warned("ramipril, losartan", "enalapril", "Never an ACE inhibitor with an ARB.", proposed=True)
+    assert both == [("ramipril", "losartan", "1")], "the record's own tells it"
 
 
 @pytest.mark.parametrize(
