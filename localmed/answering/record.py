@@ -28,7 +28,7 @@ from localmed.domain.parts import AllergyPart, InteractionPart, RangePart, Toget
 from localmed.domain.patient import NameKind, RecordName
 from localmed.library.graph import Relation
 from localmed.retrieval.marks import begins_with_a_medicine
-from localmed.text import measures, medicines, synonyms
+from localmed.text import measures, medicines, synonyms, units
 from localmed.text.language import aligned, detect, fold
 from localmed.text.negation import denied, warns
 from localmed.text.tables import Names, cues, in_characters, in_words, table
@@ -62,12 +62,13 @@ _FAMILY = re.compile(
     r"|家族史[:](?:[^\n;。])*",
     re.MULTILINE,
 )
+_NOT = in_characters("{no_zh}, {denies_zh}".format_map(table("records")["no_allergy"]))
 _NONE = re.compile(
-    r"[\s:*-]*(?:nkd?a\b|none\b|nil\b|no\b|not known|unknown|无|否认|没有|未发现|暂无)"
+    rf"[\s:*-]*(?:nkd?a\b|none\b|nil\b|no\b|not known|unknown|暂无|{_NOT})"
     r"(?![^.;。\n]*(?:\bexcept|\bapart|\bother than|\bbut\b|\bbesides|除))"
 )
 _DENIED = re.compile(
-    r"(?:无|未见|没有|否认)[^,。]{0,6}(?:过敏|反应|皮疹)|\bno (?:known |drug |other |food )*(?:allerg|reaction|rash)"
+    rf"(?:{_NOT})[^,。]{{0,6}}(?:过敏|反应|皮疹)|\bno (?:known |drug |other |food )*(?:allerg|reaction|rash)"
     r"|\bwithout (?:any )?(?:allerg|reaction|rash)|allerg\w* (?:was |is |has been )?(?:denied|excluded|ruled out)"
     r"|de-?label|过敏[^,。]{0,4}(?:排除|不成立)"
 )
@@ -84,10 +85,8 @@ _AGE = re.compile(
 _PREGNANT = re.compile(r"\b\d{1,2}\+\d(?:/40| ?(?:weeks?|wks?|周))|\bgravid\w*|孕\s?\d{1,2}\+?\d?\s?周")
 _TREND = rf"(?:->|→|=>|[(][^()\n]{{0,16}}[)]|{_TRENDS})"
 _UNIT = r"(?:[mµu]?mol/l|mg/[dl]l?|g/[dl]l?|ml/min\S*|/l|mmhg|%|x10\S+|mm/h)"
-_DOSE = (
-    r"(?:mg|mcg|g|ml|l|litres?|units?|u|iu|kg|cm|tabs?|tablets?|caps?|puffs?|drops?|mmol|bd|od|tds|qds|hrs?|h|min"
-    r"|days?|weeks?|months?|years?|y)"
-)
+_TIMES = "bd|od|tds|qds|hrs?|h|min|days?|weeks?|months?|years?|y"
+_DOSE = rf"(?:{units.dose_names(counted=True)}|l|litres?|u|kg|cm|mmol|{_TIMES})"
 _FURTHER = re.compile(  # "INR 3.4 -> 5.8", "K 5.2 on admission, 6.7", "eGFR 31 24"; not "INR 2.4, 5 mg"
     rf"[ \t]*{_UNIT}?(?:[ \t]*[,，、:]?[ \t]*{_TREND}[ \t]*[,，、:]?(?:[ \t]*{_TREND}){{0,3}}[ \t]*|[ \t]+)"
     rf"\d{{1,4}}(?:\.\d+)?(?:/\d{{2,3}})?(?![\d:]|\.\d|/\d|\s?[-–]\s?\d)"
@@ -225,7 +224,7 @@ def _list_below(folded: str, start: int, end: int) -> tuple[int, int]:
     return start, end + next(dosed, last - end)
 
 
-_DOSED = re.compile(r"[ \t]*(?:\w{1,12}[ \t]+)?\d[\d.,]*[ \t]?(?:mg|mcg|g|ml|units?|iu|u|毫克|微克|克)\b")
+_DOSED = re.compile(rf"[ \t]*(?:\w{{1,12}}[ \t]+)?{units.dose().pattern}")
 
 
 def _next_label(folded: str, start: int, end: int) -> int:

@@ -53,11 +53,14 @@ def test_an_answer_held_against_the_record(starter: Localmed, tmp_path: Path) ->
     assert answer["status"] == AnswerStatus.SECTIONS
     assert answer["workflow"] == "ebm"
     assert answer["statements"] == [], "without a model nothing is claimed"
-    entries = part(answer, "entries")["entries"]
-    read = [(entry["kind"], entry["text"]) for entry in entries]
-    assert {("medicine", "metformin 1000 mg twice daily"), ("problem", "CKD stage 4"), ("age", "58")} <= set(read)
-    assert all(entry["words"] for entry in entries)
-    assert not [entry for entry in entries if entry["kind"] == "medicine" and "morphine" in entry["text"]]
+    record_part = part(answer, "names")
+    read = {(one["kind"], record_part["text"][one["start"] : one["end"]]) for one in record_part["names"]}
+    assert {
+        ("medicine", "metformin"),
+        ("condition", "CKD"),
+        ("value", "eGFR 25 mL/min"),
+        ("allergy", "penicillin"),
+    } <= read
     assert not [one for one in answer["parts"] if "population" in one], "without a model no question is made of it"
     assert [note for note in answer["notes"] if "temperature" in str(note)]
     shown = {evidence["marker"] for evidence in answer["evidence"]}
@@ -66,7 +69,7 @@ def test_an_answer_held_against_the_record(starter: Localmed, tmp_path: Path) ->
         *(statement for part in answer["parts"] for statement in part.get("statements", [])),
     ]
     assert {citation["marker"] for statement in stated for citation in statement["citations"]} <= shown
-    answer["parts"] = [one for one in answer["parts"] if "entries" not in one and "matters" not in one]
+    answer["parts"] = [one for one in answer["parts"] if "names" not in one and "matters" not in one]
     assert "morphine" not in json.dumps(answer), "nowhere but among the medicines that the record names"
     assert MARKER not in json.dumps(answer)
 

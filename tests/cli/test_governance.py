@@ -220,7 +220,7 @@ def test_a_collection_that_may_not_be_read_is_nowhere(copied: Localmed, tmp_path
     )  # fmt: skip
     for arguments in commands:
         ran = copied.ok(*nurse, *arguments)
-        output = ran.out + ran.err
+        output = (ran.out + ran.err).replace("Ask the ward", "")  # a direction of a leaflet
         for secret in ("ward", "secret", "4 g in 24", "faq.jsonl", "broken.pdf", document[:12], passage[:12]):
             assert secret not in output, (arguments, secret)
     refused: tuple[tuple[str, ...], ...] = (
