@@ -88,15 +88,16 @@ _UNIT = r"(?:[mµu]?mol/l|mg/[dl]l?|g/[dl]l?|ml/min\S*|/l|mmhg|%|x10\S+|mm/h)"
 _TIMES = "bd|od|tds|qds|hrs?|h|min|days?|weeks?|months?|years?|y"
 _DOSE = rf"(?:{units.dose_names(counted=True)}|l|litres?|u|kg|cm|mmol|{_TIMES})"
 _FURTHER = re.compile(  # "INR 3.4 -> 5.8", "K 5.2 on admission, 6.7", "eGFR 31 24"; not "INR 2.4, 5 mg"
-    rf"[ \t]*{_UNIT}?(?:[ \t]*[,，、:]?[ \t]*{_TREND}[ \t]*[,，、:]?(?:[ \t]*{_TREND}){{0,3}}[ \t]*|[ \t]+)"
+    rf"[ \t]*{_UNIT}?(?:[ \t]*[,、:]?[ \t]*{_TREND}[ \t]*[,、:]?(?:[ \t]*{_TREND}){{0,3}}[ \t]*|[ \t]+)"
     rf"\d{{1,4}}(?:\.\d+)?(?:/\d{{2,3}})?(?![\d:]|\.\d|/\d|\s?[-–]\s?\d)"
     rf"(?![ \t]?{_DOSE}\b(?!/)|[ \t]?[天周月年日片粒支单])"
 )
 _NUMBER = r"(?<![\d.–-])\d+(?:[.]\d+)?(?:/\d+)?(?!\s?[-–]\s?\d)"  # of no range
-_BRACKET = re.compile(r"[(（][^()（）]*[)）]")
+_BRACKET = re.compile(r"[(][^()]*[)]")
 _CELLS = re.compile(r"[;；]\s*")
 _CLAUSE = re.compile(r"[^,]+")
 _INDENTED = re.compile(r"(?:[ \t]+[^\s:][^:\n]*\n?)*")  # further lines of a list
+_END = re.compile(r"\n|\.(?=\s)|[;。]")
 _SENTENCE = re.compile(r"(?:[^.。;\n]|\.(?=\S))+")
 
 
@@ -106,9 +107,10 @@ _SENTENCE = re.compile(r"(?:[^.。;\n]|\.(?=\S))+")
 def names_in(text: str) -> tuple[RecordName, ...]:
     """The names in a record, in order, without overlaps; none of a family history."""
     folded = _readable(text)
-    spans = [*allergy_spans(folded)]
-    allergic = {start for place in spans for start in _allergens(folded, *place)}
-    no_names = {place for start, end, _ in spans for place in _denied_allergens(folded, start, end)}
+    allergic, no_names = set[int](), set[int]()
+    for span in _allergy_spans(folded):
+        to, not_to = _allergens(folded, *span)
+        allergic, no_names = allergic | to, no_names | not_to
     found: list[RecordName] = []
     for one in medicines.mentions(folded):
         kind = NameKind.ALLERGY if one.start in allergic else NameKind.MEDICINE
@@ -138,9 +140,9 @@ def _folded(text: str) -> str:
 
 def _is_of_another(folded: str, start: int, end: int) -> bool:
     """Whether a condition is denied, is a test ("pregnancy test"), or stands behind a relative in its clause."""
-    before = re.split(r"\n|[.;](?=\s)|[。；]", folded[max(0, start - SENTENCE) : start])[-1]
-    after = re.split(r"\n|[.;](?=\s)|[。；]", folded[end : end + SENTENCE])[0]
-    relative = _RELATIVE.search(re.split(r"[,，]", before)[-1])
+    before = _END.split(folded[max(0, start - SENTENCE) : start])[-1]
+    after = _END.split(folded[end : end + SENTENCE])[0]
+    relative = _RELATIVE.search(before.rpartition(",")[2])
     return bool(relative) or after.startswith(" test") or denied(before + folded[start:end] + after, len(before))
 
 
@@ -187,7 +189,7 @@ def _pregnancy() -> Set[str]:
     return frozenset(synonyms.population("pregnancy"))
 
 
-def allergy_spans(folded: str) -> Iterator[tuple[int, int, bool]]:
+def _allergy_spans(folded: str) -> Iterator[tuple[int, int, bool]]:
     """The places of a folded text that speak of an allergy: lists under such a heading (True), and other sentences with
     a word for a reaction.
     """
@@ -233,34 +235,26 @@ def _next_label(folded: str, start: int, end: int) -> int:
     return next(labels, end)
 
 
-def _allergens(folded: str, start: int, end: int, listed: bool) -> Iterator[int]:
-    """The places of medicines in words on an allergy, but no denied ones: each of a list; of a sentence those that it
-    is plainly to, and those of short clauses with a word for a reaction.
+def _allergens(folded: str, start: int, end: int, listed: bool) -> tuple[set[int], set[int]]:
+    """The places of medicines in words on an allergy: of those that it is to (each of a list; of a sentence those that
+    it is plainly to, and those of short clauses with a word for a reaction), and of those that it is not to, because it
+    is denied or they treated it.
     """
     said = folded[start:end]
-    plain = {one.start for one in medicines.allergens(said)}
-    denying = [one.span() for one in _CLAUSE.finditer(said) if _DENIED.search(one[0])]
-    telling = [one.span() for one in _CLAUSE.finditer(said) if len(one[0]) <= CLAUSE and _REACTION.search(one[0])]
-    telling = [(first, last) for first, last in telling if not any(first <= place < last for place in plain)]
-    for one in medicines.mentions(medicines.without_denied_allergens(said, said)):
-        if _TREATMENTS & {*one.ingredients} or any(first <= one.start < last for first, last in denying):
-            continue
-        if listed or one.start in plain or any(first <= one.start < last for first, last in telling):
-            yield start + one.start
-
-
-def _denied_allergens(folded: str, start: int, end: int) -> Set[int]:
-    """The places of medicines to which there is no allergy, or that treated a reaction."""
-    said = folded[start:end]
+    found = medicines.mentions(said)
     left = {one.start for one in medicines.mentions(medicines.without_denied_allergens(said, said))}
-    denying = [one.span() for one in _CLAUSE.finditer(said) if _DENIED.search(one[0])]
-    return {
-        start + one.start
-        for one in medicines.mentions(said)
-        if one.start not in left
-        or _TREATMENTS & {*one.ingredients}
-        or any(first <= one.start < last for first, last in denying)
-    }
+    plain = {one.start for one in medicines.allergens(said)}
+    clauses = [(one.start(), one.end(), one[0]) for one in _CLAUSE.finditer(said)]
+    denying = [(first, last) for first, last, clause in clauses if _DENIED.search(clause)]
+    telling = [(first, last) for first, last, clause in clauses if len(clause) <= CLAUSE and _REACTION.search(clause)]
+    telling = [(first, last) for first, last in telling if not any(first <= place < last for place in plain)]
+
+    def inside(one: medicines.Mention, spans: list[tuple[int, int]]) -> bool:
+        return any(first <= one.start < last for first, last in spans)
+
+    no_names = [it for it in found if it.start not in left or _TREATMENTS & {*it.ingredients} or inside(it, denying)]
+    to = [it for it in found if it not in no_names and (listed or it.start in plain or inside(it, telling))]
+    return {start + it.start for it in to}, {start + it.start for it in no_names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,6 +412,14 @@ class Quote:
         own = {name.split()[0] for name in thing.keys} | thing.keys  # "insulin" of insulin glargine
         return bool(self.ingredients & own or (self.wider | self.above) & (thing.classes | thing.keys))
 
+    @cached_property
+    def warnings(self) -> tuple[Quote, ...]:
+        """What of it warns: itself, or of a row on a medicine the texts of its cells."""
+        if not self.first:
+            return (self,) if warns(self.text) else ()
+        texts = (re.split("[:：]", cell, maxsplit=1)[-1] for cell in _CELLS.split(self.text)[1:])
+        return tuple(Quote(text, self.statement) for text in texts if warns(text))
+
     def names_widely(self, thing: Thing) -> bool:
         """Whether it names a medicine, perhaps by a word for very many."""
         return thing.kind is NameKind.MEDICINE and bool(self.names(thing) or self.many & thing.classes)
@@ -456,9 +458,7 @@ def together(
         kept = [*rows[:ROWS], *fresh[:OF_MEDICINE]]
         if kept or is_own:
             told |= {one.text for one in kept}
-            found = dict.fromkeys(it for one in kept for it in with_else[one])
-            named = tuple(dict.fromkeys(it.words for it in found if not it.is_proposed))
-            further = tuple(dict.fromkeys(it.words for it in found if it.is_proposed))
+            named, further = _named_and_proposed(it for one in kept for it in with_else[one])
             statements = tuple(dict.fromkeys(one.statement for one in kept))
             yield TogetherPart(medicine.words, named, statements, further, medicine.said if is_own else "", is_own)
 
@@ -485,12 +485,18 @@ def pairs(
                 found.setdefault(about, []).append((one, partners))
     for medicine, with_others in found.items():
         kept = _first_warnings(with_others, language)
-        partners = [*{fold(it.words): it for _, others in kept for it in others}.values()]
-        named = tuple(it.words for it in partners if not it.is_proposed)
-        further = tuple(it.words for it in partners if it.is_proposed)
+        partners = [*dict.fromkeys(it for _, others in kept for it in others)]
+        named, further = _named_and_proposed(partners)
         statements = tuple(dict.fromkeys(one.statement for one, _ in kept))
         own_words = dict.fromkeys(it.said for it in (medicine, *partners) if it in own and it.kind is NameKind.MEDICINE)
         yield TogetherPart(medicine.words, named, statements, further, " · ".join(own_words), is_warning=True)
+
+
+def _named_and_proposed(found: Iterable[Thing]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The words of what record or question name, and of what only sections propose, each once in whatever case."""
+    once = {(it.is_proposed, fold(it.words)): it.words for it in found}
+    proposed_ones = tuple(words for (is_proposed, _), words in once.items() if is_proposed)
+    return tuple(words for (is_proposed, _), words in once.items() if not is_proposed), proposed_ones
 
 
 def _by_own(medicine: Thing, others: list[Thing]) -> Iterator[tuple[Thing, list[Thing]]]:
@@ -525,14 +531,12 @@ def _warns_of(line: Quote, thing: Thing, medicine: Thing) -> bool:
     """Whether a line, or a cell of a row, that warns of a ``medicine`` names ``thing``."""
     if thing.kind is NameKind.CONDITION and not (line.first or thing.keys & _pregnancy()):
         return False
-    texts = [re.split("[:：]", it, maxsplit=1)[-1] for it in _CELLS.split(line.text)[1:]] if line.first else [line.text]
-    cells = [Quote(text, line.statement) for text in texts if warns(text)]
     if thing.kind is NameKind.VALUE:
-        return any(_holds(cell, thing, said) for cell in cells for said in thing.values)
+        return any(_holds(it, thing, said) for it in line.warnings for said in thing.values)
     if thing.kind is NameKind.MEDICINE and not line.first:
         words = {*medicines.named_in(medicine.words, line.text), *medicines.named_in(thing.words, line.text)}
         return line.names(thing) and (len(words) > 1 or any(fold(line.text).count(word) > 1 for word in words))
-    return any(cell.names(thing) for cell in cells)
+    return any(it.names(thing) for it in line.warnings)
 
 
 def _named_with(medicine: Thing, others: Sequence[Thing], line: Quote) -> list[Thing]:
@@ -601,7 +605,7 @@ def allergens(text: str) -> Iterator[tuple[str, str, str, bool]]:
     whether a heading says so.
     """
     names = names_in(text)
-    for start, end, listed in allergy_spans(_readable(text)):
+    for start, end, listed in _allergy_spans(_readable(text)):
         inside = [it for it in names if start <= it.start < end]
         own = " ; ".join(text[it.start : it.end] for it in inside if it.kind is NameKind.ALLERGY)
         others = (it for it in names if it.kind is NameKind.MEDICINE and it not in inside)
@@ -614,7 +618,7 @@ def said_of_allergies(text: str) -> tuple[str, ...]:
     """
     folded = _readable(text)
     quoted, last = list[str](), 0
-    for start, end, listed in sorted(allergy_spans(folded)):
+    for start, end, listed in sorted(_allergy_spans(folded)):
         if start >= last and not _ALLERGIES.fullmatch(folded, start, end):
             line = folded.find("\n", end - 1)
             last = _next_label(folded, end, line if line >= 0 else len(folded)) if listed else end

@@ -209,8 +209,8 @@ class TogetherPart:
     """A medicine of the record (``words``, in the clause ``said``), its rows in lists of medicines, and lines that name
     it together with ``named``: what the record or the question names too, as written there; ``further`` are medicines
     that only sections on the question name. Without lines it is named with nothing else. Not ``is_own``: a medicine
-    that is asked about or proposed, with lines that name something of the record. ``is_warning``: the lines warn and
-    name two medicines.
+    that is asked about or proposed, with lines that name something of the record. ``is_warning``: the lines warn of
+    it where they name the others.
     """
 
     words: str

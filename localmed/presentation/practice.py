@@ -39,7 +39,7 @@ def pico(part: PicoPart, language: str) -> PartView:
 
 
 def record(part: RecordPart, language: str) -> PartView:
-    """The record with its names, each with what to search for; and the names that no document has."""
+    """The record with its names, each with what to search for."""
     told = [message("ebm.red")] if any(one.kind is NameKind.ALLERGY for one in part.names) else []
     rows = tuple(Row("", words(it, language)) for it in told)
     pieces = tuple(_pieces(part, language))

@@ -308,7 +308,8 @@ def _beside_record(
     alone = [it.words for it in found if isinstance(it, TogetherPart) and not it.statements and it.words not in missing]
     found = tuple(it for it in found if it.statements or isinstance(it, RangePart))
     found, evidence = yield from _cited(found, library, answer.evidence)
-    places = tuple(it.start for it in case.names if frozenset(it.keys) in {one.keys for one in absent})
+    unknown = {one.keys for one in absent}
+    places = tuple(it.start for it in case.names if frozenset(it.keys) in unknown)
     parts: tuple[Part, ...] = (
         *record.allergies(case.record.text, (*written, *shown), language),
         *dict.fromkeys(listed),

@@ -75,6 +75,7 @@ def test_a_value_is_one_name_with_its_number_and_a_dose_is_none(text: str, value
         ("G2 P1, 27+4 weeks", ["27+4 weeks"]),
         ("PMH: COPD, epilepsy. Lives with wife.", ["COPD", "epilepsy"]),
         ("Pregnancy test negative", []),
+        ("其母高血压；糖尿病5年", ["糖尿病"]),
         ("Allergies: none", []),
     ],
 )

@@ -16,8 +16,7 @@ from localmed.text.identifiers import hiding, identifiers
 from localmed.text.language import aligned, detect, fold
 
 ENTRIES = 200  # of each list; a long record names 50 problems
-LONGEST = 1_000  # characters of an entry looked at
-ENTRY_CHARACTERS = 2_000  # of one entry, which may be the prose of a whole list
+LONGEST = 1_000  # characters of one entry, which may be the prose of a whole list
 HEADINGS = {"problems": "Problems", "medications": "Medicines", "allergies": "Allergies"}
 
 WIDEST = 120  # mmHg between systolic and diastolic; more is rare even with a leaking aortic valve
@@ -67,7 +66,7 @@ def of_entries(
 
 def _entries(texts: Iterable[str], what: str) -> tuple[tuple[str, ...], tuple[Message, ...]]:
     """The distinct entries, each on one line, at most ``ENTRIES``; and a note if some are left out."""
-    lines = (" ".join(clean(_QUALIFIER.sub("", text[:LONGEST])).split())[:ENTRY_CHARACTERS] for text in texts)
+    lines = (" ".join(clean(_QUALIFIER.sub("", text[:LONGEST])).split()) for text in texts)
     once = tuple(dict.fromkeys(line for line in lines if line))
     note = (message(f"record.cut_{what}", kept=ENTRIES, entries=len(once)),) if len(once) > ENTRIES else ()
     return once[:ENTRIES], note
