@@ -73,7 +73,7 @@ _DENIED = re.compile(
     r"|de-?label|过敏[^,。]{0,4}(?:排除|不成立)"
 )
 _TREATMENTS = frozenset({"adrenaline", "chlorphenamine", "hydrocortisone"})  # of a reaction: nobody's allergens
-_NO_MEDICINE = frozenset({"adr", "adrs"})  # an adverse reaction; in orders doxorubicin
+_NO_MEDICINE = frozenset({"adr", "adrs"})  # an adverse drug reaction; in orders adrenaline
 _LABEL = re.compile(
     rf"(?:^|(?<=\n)|(?<=\t)|(?<=[.;] ))[ \t]*(?:[-*•] ?)?{_HEADS}"
     r"|(?<![^\s.;。])[^\W\d_][^\s:,;.。]*(?: [^\s:,;.。]+){0,3}:|\n[ \t]*\n"

@@ -191,6 +191,10 @@ def test_a_class_counts_and_a_word_for_every_antibiotic_does_not() -> None:
     assert of_kind(text) == ["statin"]
 
 
+def test_an_adverse_drug_reaction_is_no_adrenaline() -> None:
+    assert of_kind("ADR noted in 2011, takes ramipril") == ["ramipril"]
+
+
 # --- the library ------------------------------------------------------------------------------------------------------
 
 
@@ -390,7 +394,7 @@ def test_a_medicine_that_only_sections_propose_is_told_below_the_records_own() -
     lines = ("Do not give clarithromycin with warfarin.", "Do not give clarithromycin if eGFR is below 30.")
     found = warned("Warfarin 3 mg, eGFR 24", "clarithromycin", *lines, proposed=True)
     assert found == [("Warfarin", "clarithromycin", "1")]
-    both = warned("ramipril, losartan", "enalapril", "Never an ACE inhibitor with an ARB.", proposed=True)
+    both = warned("ramipril, losartan", "valsartan", "Never an ACE inhibitor with an ARB.", proposed=True)
     assert both == [("ramipril", "losartan", "1")], "the record's own tells it"
 
 
